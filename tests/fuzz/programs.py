@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Fault:
-    """What one rank does otherwise than the program says.
+    """A deviation of one rank from what the program says.
 
     Attributes:
         name: what kind of fault it is.

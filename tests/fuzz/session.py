@@ -22,7 +22,7 @@ ORDERS = ("", "--check", "--schedule random", "--schedule pct")
 
 
 class Reference(Protocol):
-    """What knows the right results: processes of gloo, or something that stands for them in a test."""
+    """A source of right results: processes of gloo, or something that stands for them in a test."""
 
     def results(self, script: Path, size: int) -> Outcome:
         """Returns what each rank kept."""

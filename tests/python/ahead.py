@@ -39,7 +39,7 @@ def told(backend: str = "nccl") -> Any:
 
 
 def ahead(program: Program, backend: str = "nccl") -> Any:
-    """What program(t, x) returns on rank 0, where t is the sum that rank 1 has yet to join, and x is known."""
+    """Returns what program(t, x) returns on rank 0, where t is the sum that rank 1 has yet to join, and x is known."""
 
     def rank(r: int) -> Any:
         store = told(backend)

@@ -1,4 +1,4 @@
-"""What the tests of complex numbers share."""
+"""Helpers of the tests of complex numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Python tests share."""
+"""Fixtures and helpers of the Python tests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ REAL = [name for name in NUMPY if "complex" not in name]
 
 
 def same(array: Any, want: Any) -> bool:
-    """Whether two arrays have the same type, shape and bits."""
+    """Reports whether two arrays have the same type, shape and bits."""
     a, b = np.ascontiguousarray(array), np.ascontiguousarray(want)
     return np.shape(array) == np.shape(want) and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 

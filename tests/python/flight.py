@@ -1,4 +1,4 @@
-"""What the tests of the flight recorder share."""
+"""Helpers of the tests of the flight recorder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SIZE, FILE = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
 
 
 def dumped(**options: bool) -> dict[str, Any]:
-    """What the running rank has recorded."""
+    """Returns what the running rank has recorded."""
     whole: dict[str, Any] = pickle.loads(c10d._dump_fr_trace(**options))
     return whole
 

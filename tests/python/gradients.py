@@ -1,4 +1,4 @@
-"""What the tests of gradients compare with: finite differences of what the operations themselves return."""
+"""Oracle of the tests of gradients: finite differences of what the operations themselves return."""
 
 from __future__ import annotations
 

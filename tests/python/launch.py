@@ -17,7 +17,7 @@ TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run printed, and its exit status."""
+    """The output of a run, and its exit status."""
 
     status: int
     out: str
@@ -41,6 +41,6 @@ def written(folder: Path, text: str, name: str = "program.py") -> Path:
 
 
 def lines(outcome: Outcome) -> list[str]:
-    """What a run that succeeded printed, in an order that no schedule changes."""
+    """Returns what a run that succeeded printed, in an order that no schedule changes."""
     assert (outcome.status, outcome.err) == (0, "")
     return sorted(outcome.out.splitlines())

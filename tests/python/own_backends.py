@@ -68,7 +68,7 @@ METHODS = [
     *("allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base"),
     *("reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base", "send", "recv", "recv_anysource", "barrier"),
 ]
-"""What process groups are called by."""
+"""The names by which process groups are called."""
 for _name in METHODS:
     setattr(Noting, _name, _noted(_name))
 

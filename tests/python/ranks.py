@@ -15,7 +15,7 @@ SIXTY_FOUR = "name: sixty_four\nsystem: {sips: {count: 64}}\n"
 
 
 def on_ranks(nprocs: int, fn: Callable[..., Any], *args: Any) -> list[Any]:
-    """What fn(rank, *args) returns on each rank."""
+    """Returns what fn(rank, *args) returns on each rank."""
     answers: list[Any] = [None] * nprocs
 
     def program(rank: int) -> None:

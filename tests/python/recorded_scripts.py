@@ -34,7 +34,7 @@ ONLY_REAL = {
     "uneven_batches",
     "zero_redundancy",
 }
-"""Those that run on the installed PyTorch only; the others run on the NumPy front end, too."""
+"""Scripts that run on the installed PyTorch only; the others run on the NumPy front end, too."""
 
 ON_NUMPY = [recorded for recorded in RECORDED if recorded.stem not in ONLY_REAL]
 

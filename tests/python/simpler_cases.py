@@ -97,7 +97,7 @@ def tensor(values: Any) -> torch.Tensor:
 
 
 def domain(orch: Orchestrator, members: Sequence[int], nbytes: int = 4096, name: str = "d") -> list[ChipDomainContext]:
-    """What the members of a new domain, with one buffer "all", see of it."""
+    """Returns what the members of a new domain, with one buffer "all", see of it."""
     buffers = [CommBufferSpec("all", "float32", nbytes // 4, nbytes)]
     with orch.allocate_domain(name=name, workers=members, window_size=nbytes, buffers=buffers) as handle:
         return [handle[w] for w in members]

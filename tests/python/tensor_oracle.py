@@ -1,4 +1,4 @@
-"""What the tests of tensor operations compare with: loops over Python numbers."""
+"""Oracle of the tests of tensor operations: loops over Python numbers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def wrapped(value: int, name: str) -> int | bool:
 
 
 def careful(fn: Callable[..., float]) -> Callable[..., float]:
-    """What a function of math is where math refuses: NaN outside of its domain, infinite at a pole."""
+    """Returns what a function of math is where math refuses: NaN outside of its domain, infinite at a pole."""
 
     def call(*args: float) -> float:
         try:

@@ -27,7 +27,7 @@ MAY_BE_GONE = {"ReleaseEnded"}  # numbers of a World that is closed are right, a
 
 
 def signature(name: str) -> str:
-    """As gopy documents it: "AllReduce(long group, int rank, long t, str op) long work, str err"."""
+    """A function, as gopy documents it: "AllReduce(long group, int rank, long t, str op) long work, str err"."""
     return (getattr(go, name).__doc__ or "").split("\n")[0].strip()
 
 

@@ -1,4 +1,4 @@
-"""What the build says when something is missing, and that it notices what gopy leaves out."""
+"""The build says what is missing, and notices what gopy leaves out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stand_in(path: Path, script: str) -> None:
 
 
 def complaint(tools: Path, purpose: str = "setup") -> str:
-    """What prerequisites.sh says on a machine with these tools; empty when it is content."""
+    """Returns what prerequisites.sh says on a machine with these tools; empty when it is content."""
     command = ["sh", str(BACKEND / "prerequisites.sh"), purpose, "python"]
     done = subprocess.run(command, env={"PATH": str(tools)}, capture_output=True, text=True, check=False)
     assert (done.returncode == 0) == (done.stderr == "")

@@ -68,7 +68,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """Those of a page."""
+    """Returns the fenced blocks of a page."""
     text = page.read_text()
     fenced = [Block(page.name, found[2], found[3], bool(found[1])) for found in FENCED.finditer(text)]
     rest = FENCED.sub("", text)
@@ -91,7 +91,7 @@ def commands(block: Block, program: str) -> list[list[str]]:
 
 
 def printed(arguments: list[str]) -> str:
-    """What torchemu prints with these arguments, when it succeeds."""
+    """Returns what torchemu prints with these arguments, when it succeeds."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert cli.main(arguments) == 0
@@ -128,7 +128,7 @@ def make(block: Block, folder: Path) -> None:
 
 
 def table_of_bench(block: Block, folder: Path) -> None:
-    """What make bench ends with; times may change with the model of the fabric, and those shown are then to follow."""
+    """Checks the end of make bench; times may change with the model of the fabric, and those shown have to follow."""
     assert printed(["bench", str(ROOT / "benches" / "ccl_allreduce.py")]).endswith(block.text)
 
 
@@ -230,7 +230,7 @@ def on_pytorch(block: Block, folder: Path) -> None:
 
 
 def missing(block: Block, folder: Path) -> None:
-    """What is said of a name that is not there."""
+    """Returns what is said of a name that is not there."""
     name = re.search(r"has no torch\.([\w.]+):", block.text)
     assert name is not None
     with pytest.raises(AttributeError) as caught:
@@ -283,7 +283,7 @@ def bench_of_layers(block: Block, folder: Path) -> None:
 
 
 def options_of_bench(block: Block, folder: Path) -> None:
-    """What a comment says of options, and the options themselves."""
+    """Returns what a comment says of options, and the options themselves."""
     (arguments,) = commands(block, "python")
     command = [sys.executable, str(ROOT / arguments[0]), "--help"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -365,7 +365,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("traces.md", "with torch.profiler"): profiling,
     ("traces.md", "python benches/"): bandwidth,
 }
-"""What is done with each block: page and beginning."""
+"""The check of each block, by page and beginning."""
 
 
 def test_every_example_is_checked() -> None:

@@ -11,7 +11,7 @@ from conftest import ROOT
 BEGINNING = re.compile(r'^\s*[rR]?"""(What|Whether|Those|As)\b.*', re.MULTILINE)
 
 
-@pytest.mark.parametrize("folder", ["python/torchemu", "benches"])
+@pytest.mark.parametrize("folder", ["python/torchemu", "benches", "tests"])
 def test_docstrings_begin_with_a_sentence(folder: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{text[: match.end()].count(chr(10)) + 1}: {match.group().strip()}"

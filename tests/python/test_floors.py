@@ -40,7 +40,7 @@ class Floors:
         raise AssertionError(f"{module} has no place in {TABLE.name}")
 
     def allows(self, importer: str, imported: str) -> bool:
-        """Whether a module may import another."""
+        """Reports whether a module may import another."""
         a, b = self.part(importer), self.part(imported)
         if "frontends/*" in (a, b) and a == b:
             return importer.split("/")[:2] == imported.split("/")[:2]

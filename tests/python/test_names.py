@@ -18,7 +18,7 @@ import torchemu.multiprocessing as mp
 from torchemu.frontends import stand_ins
 
 NAMES = Path(__file__).parent / "data" / "torch_names_2_11.txt"
-"""As found by dir() in PyTorch itself. A package's title is followed by the number of its names."""
+"""Names that dir() finds in PyTorch itself. A package's title is followed by the number of its names."""
 
 SAY_SO_AT_ONCE = {"torch.multiprocessing": ["reducer", "reductions"]}
 """Names that already say so themselves."""
@@ -43,7 +43,7 @@ def names() -> list[tuple[str, str]]:
 
 
 def module(package: str) -> types.ModuleType:
-    """What a program has under the name of the package."""
+    """Returns what a program has under the name of the package."""
     return importlib.import_module(package.replace("torch", "torchemu", 1))
 
 

@@ -36,7 +36,7 @@ def test_pages_are_as_generated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def checked(schema: dict[str, Any], value: Any, path: str = "") -> list[str]:
-    """What of a document the schema has no place for: keys, types and names, as an editor would say it."""
+    """Returns what of a document the schema has no place for: keys, types and names, as an editor would say it."""
     if value is None:
         return []
     if schema.get("type") == "object":

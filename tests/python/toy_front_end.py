@@ -36,7 +36,7 @@ class Toy:
 
 
 class Toys(buffer.TensorClass):
-    """What c10d and kernels have to know of toys."""
+    """The class of tensors of toys, as c10d and kernels have to know it."""
 
     kind, is_buffer = Toy, False
 

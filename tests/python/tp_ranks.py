@@ -15,7 +15,7 @@ DEGREES = (1, 2, 3, 4, 8)
 
 
 def on_ranks(nprocs: int, fn: Callable[..., Any], *args: Any) -> list[Any]:
-    """What fn(rank, *args) returns on each rank, all of which have a default process group."""
+    """Returns what fn(rank, *args) returns on each rank, all of which have a default process group."""
     return ranks.on_ranks(nprocs, _with_group(fn), *args)
 
 
@@ -25,7 +25,7 @@ def failures(nprocs: int, fn: Callable[..., Any], *args: Any) -> dict[int, BaseE
 
 
 def on_tensor_parallel_ranks(nprocs: int, fn: Callable[..., Any], *args: Any) -> list[Any]:
-    """What fn(rank, *args) returns on each rank, all of which are one tensor parallel group."""
+    """Returns what fn(rank, *args) returns on each rank, all of which are one tensor parallel group."""
 
     def rank(r: int, *args: Any) -> Any:
         parallel_state.initialize_model_parallel(nprocs)

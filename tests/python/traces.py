@@ -95,7 +95,7 @@ class Slice:
 
 @dataclass
 class Perfetto:
-    """What a file has: bars, and the values of counters at times, by the full names of their tracks."""
+    """The content of a file: bars, and the values of counters at times, by the full names of their tracks."""
 
     slices: list[Slice] = field(default_factory=list)
     counters: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))

@@ -1,5 +1,5 @@
 # torchrun --nproc-per-node 4 data_parallel.py
-"""What DistributedDataParallel does, by hand: weights are the same everywhere, gradients averaged in buckets."""
+"""Does by hand what DistributedDataParallel does: weights are the same everywhere, gradients averaged in buckets."""
 
 import torch
 import torch.distributed as dist

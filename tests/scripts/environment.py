@@ -1,5 +1,5 @@
 # torchrun --nproc-per-node 2 environment.py one --two=3
-"""What torchrun tells a program: environment, arguments, names."""
+"""Prints what torchrun tells a program: environment, arguments, names."""
 
 import os
 import sys

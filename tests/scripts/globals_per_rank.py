@@ -1,5 +1,5 @@
 # torchrun --nproc-per-node 4 globals_per_rank.py 10
-"""What a module keeps in its globals is its rank's: here a counter, and a cache in a module of the program."""
+"""Keeps a counter in a module's globals, and a cache in a module of the program: each rank has its own."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # torchrun --nproc-per-node 4 sharded.py
-"""What FSDP does, by hand: each rank keeps a shard of the weights and of the optimiser's state."""
+"""Does by hand what FSDP does: each rank keeps a shard of the weights and of the optimiser's state."""
 
 import torch
 import torch.distributed as dist

@@ -1,5 +1,5 @@
 # python spawn_failures.py
-"""What a program learns when the ranks that it started fail."""
+"""Starts ranks that fail, and prints what a program learns of that."""
 
 import os
 import sys

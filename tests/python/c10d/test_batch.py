@@ -1,4 +1,4 @@
-"""What a batch of messages costs the host that issues it."""
+"""Tests of what a batch of messages costs the host that issues it."""
 
 from __future__ import annotations
 

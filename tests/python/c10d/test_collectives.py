@@ -55,7 +55,7 @@ def inputs(name: str, op: str, ranks: int, n: int = N) -> np.ndarray:
 
 
 def reduced(rows: np.ndarray, name: str, op: str) -> np.ndarray:
-    """What all_reduce must give, calculated by NumPy in the type itself, or exactly for floats."""
+    """Returns what all_reduce must give, calculated by NumPy in the type itself, or exactly for floats."""
     kind = np.dtype(NUMPY[name])
     if name in PARTS:
         return reduced(rows.view(NUMPY[PARTS[name]]), PARTS[name], op).view(kind)

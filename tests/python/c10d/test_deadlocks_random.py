@@ -22,7 +22,7 @@ LONGEST = 700  # characters of a line: three operations, with their places
 
 @dataclass(frozen=True)
 class Call:
-    """What a rank does: an operation on one of three groups and one of three tensors."""
+    """An operation of a rank, on one of three groups and one of three tensors."""
 
     operation: str
     group: int

@@ -360,7 +360,7 @@ class TestByHand:
 
 
 class TestWorks:
-    """What a program's class of works has from dist.Work."""
+    """A program's class of works has this from dist.Work."""
 
     def test_what_it_leaves_to_the_base_never_ends(self, open_world: OpenWorld) -> None:
         open_world()

@@ -36,7 +36,7 @@ def uneven(n: int) -> list[int]:
 
 
 def moved(t: torch.Tensor, rank: int, n: int) -> list[torch.Tensor]:
-    """What a rank ends with where nothing is combined."""
+    """Returns what a rank ends with where nothing is combined."""
     root = n // 2
     given = [t[ROWS * r : ROWS * (r + 1)] for r in range(n)]
     sent = t.clone()
@@ -85,7 +85,7 @@ def where_moved(starts: Arrays, rank: int) -> Arrays:
 
 
 def combined(t: torch.Tensor, rank: int, n: int) -> list[torch.Tensor]:
-    """What a rank ends with where elements are added."""
+    """Returns what a rank ends with where elements are added."""
     sums = [t.clone() for _ in range(6)]
     dist.all_reduce(sums[0])
     dist.all_reduce(sums[1], ReduceOp.AVG, async_op=True).wait()

@@ -51,7 +51,7 @@ def given(name: str, op: str, ranks: int) -> np.ndarray:
 
 
 def reduced(rows: np.ndarray, name: str, op: str) -> np.ndarray:
-    """What NumPy says: in the type itself, or exactly and then rounded once; of complex numbers part by part."""
+    """Returns NumPy's result: in the type itself, or exactly and then rounded once; of complex numbers part by part."""
     if name in PARTS:
         return reduced(np.ascontiguousarray(rows).view(NUMPY[PARTS[name]]), PARTS[name], op).view(rows.dtype)
     if name == "bool":
@@ -92,7 +92,7 @@ def reduce_scatter_tensor(t: torch.Tensor, op: str, rank: int, n: int) -> torch.
 
 
 def ends_of(call: Callable[..., torch.Tensor], rows: np.ndarray, total: np.ndarray, rank: int) -> np.ndarray:
-    """What a rank must end with; in a reduce, ranks but for the root keep what they have."""
+    """Returns what a rank must end with; in a reduce, ranks but for the root keep what they have."""
     if call is all_reduce or (call is reduce and rank == len(rows) // 2):
         return total
     return rows[rank] if call is reduce else total[WIDTH * rank : WIDTH * (rank + 1)]

@@ -22,7 +22,7 @@ c10d = distributed_c10d
 
 
 def total(group: Any = None) -> float:
-    """What an all_reduce of ones gives: the number of ranks that take part."""
+    """Returns what an all_reduce of ones gives: the number of ranks that take part."""
     t = torch.ones(1)
     dist.all_reduce(t, group=group)
     return t.item()
@@ -401,7 +401,7 @@ def test_leaving_groups(open_world: OpenWorld) -> None:
 
 
 def test_abort(open_world: OpenWorld) -> None:
-    """Those who wait for a rank that aborts learn it; those who come later do too."""
+    """Ranks that wait for one that aborts learn it; those that come later do too."""
     open_world("default")
 
     def program(rank: int) -> Any:

@@ -42,7 +42,7 @@ ARRANGEMENTS: dict[str, Callable[[], list[torch.Tensor]]] = {
 
 
 def value(src: int, dst: int) -> np.ndarray:
-    """What one rank has for another."""
+    """Returns what one rank has for another."""
     return 100 * src + 10 * dst + np.arange(SIZE, dtype=np.float32)
 
 

@@ -237,7 +237,7 @@ def test_misuse(open_world: OpenWorld, name: str) -> None:
 
 
 def outside(call: Callable[[], Any]) -> tuple[Any, str]:
-    """What a call on a rank that is not in the group returns, and what it is called in the warning."""
+    """Returns what a call on a rank that is not in the group returns, and what it is called in the warning."""
     with pytest.warns(
         UserWarning, match=r"Running \w+ on global rank 0 which does not belong to the given group"
     ) as caught:

@@ -1,4 +1,4 @@
-"""What PyTorch has beside collectives and groups: names of newer versions, methods of backends."""
+"""Tests of what PyTorch has beside collectives and groups: names of newer versions, methods of backends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N = 3
 
 
 class TestCanonicalNames:
-    """What newer versions of PyTorch call the methods and functions."""
+    """Newer versions of PyTorch call the methods and functions so."""
 
     def test_methods(self, open_world: OpenWorld) -> None:
         open_world()

@@ -229,7 +229,7 @@ def test_a_group_and_none_are_one_group(open_world: OpenWorld) -> None:
 def test_shapes_of_a_message_may_differ(
     open_world: OpenWorld, shapes: tuple[tuple[int, ...], tuple[int, ...]], strided: bool
 ) -> None:
-    """As in PyTorch, what is sent is elements in order; numbers of elements that differ are an error."""
+    """Messages are elements in order, as in PyTorch; numbers of elements that differ are an error."""
     open_world("sips2")
     sent, taken = shapes
     values = np.arange(math.prod(sent), dtype=np.float32) + 1

@@ -117,7 +117,7 @@ def test_rounds_of_random_messages(open_world: OpenWorld, seed: int) -> None:
 
 
 def _round(rng: random.Random, state: list[np.ndarray], size: int) -> list[list[tuple[bool, int, int, int, int]]]:
-    """What each rank posts in a round: (it sends, from where, how many, peer, tag); the state is that after it."""
+    """Returns each rank's posts of a round: (it sends, from where, how many, peer, tag); the state is that after it."""
     posted: list[list[tuple[bool, int, int, int, int]]] = [[] for _ in state]
     before = [s.copy() for s in state]
     half = size // 2  # what is sent is of one half, what is received into of the other

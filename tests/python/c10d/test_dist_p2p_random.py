@@ -20,7 +20,7 @@ TAGS = (0, 1, 7)
 
 @dataclass(frozen=True)
 class Message:
-    """What one rank sends another: so many numbers from a first one on."""
+    """A message from one rank to another: so many numbers from a first one on."""
 
     source: int
     destination: int

@@ -135,7 +135,7 @@ def test_the_future_of_a_work(open_world: OpenWorld) -> None:
 
 
 def test_a_chain_of_callbacks(open_world: OpenWorld) -> None:
-    """As a communication hook of DDP has it: sum, then divide, then count."""
+    """The sum is divided and then counted, as a communication hook of DDP has it."""
     open_world("default")
 
     def program(rank: int) -> None:

@@ -1,4 +1,4 @@
-"""What a mismatch says at the debug level DETAIL: PyTorch's words, as recorded from 2.11 with gloo, then ours.
+"""Tests of what a mismatch says at the debug level DETAIL: PyTorch's words, as recorded from 2.11 with gloo, then ours.
 
 PyTorch takes the fingerprint of a tensor with more or fewer dimensions for another operation's; then these texts tell
 the truth instead.
@@ -172,7 +172,7 @@ WITHOUT_TENSORS = {"barrier": {0}, "objects": {0, 1}, "lists of objects": {0, 1}
 
 
 def failed(world: int, call: Callable[[int], Any], level: str) -> dict[int, str]:
-    """What the ranks say, whose debug level is set first."""
+    """Returns what the ranks say, whose debug level is set first."""
 
     def program(rank: int) -> None:
         dist.set_debug_level(dist.DebugLevel[level])

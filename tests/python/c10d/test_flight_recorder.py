@@ -63,7 +63,7 @@ def all_collectives(rank: int, n: int) -> None:
 
 
 def expected(rank: int, n: int) -> list[tuple[str, list[list[int]], list[list[int]]]]:
-    """What PyTorch 2.11 with NCCL records for that: names, input and output sizes."""
+    """Returns what PyTorch 2.11 with NCCL records for that: names, input and output sizes."""
     one, whole = [[3, 2]], [[3 * n, 2]]
     stacked = [[n, 3, 2]] if n > 1 else one
     root = rank == n - 1

@@ -1,4 +1,4 @@
-"""What is called before and after operations of a process group."""
+"""Tests of what is called before and after operations of a process group."""
 
 from __future__ import annotations
 

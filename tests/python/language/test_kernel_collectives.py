@@ -30,7 +30,7 @@ def named(kernel: str, collective: str = "all_reduce") -> str:
 
 
 def results(ranks: int, ccl: str, program: Callable[[int], np.ndarray], **options: Any) -> tuple[list[np.ndarray], Any]:
-    """What the ranks' programs return, and the log's last line."""
+    """Returns what the ranks' programs return, and the log's last line."""
     found: list[Any] = [None] * ranks
 
     def rank(r: int) -> None:

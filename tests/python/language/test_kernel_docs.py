@@ -26,13 +26,13 @@ COMMANDS = {
 }
 TOOK = re.compile(r" in \d+\.\d+s\b")  # of pytest
 WIDE = frozenset({"CI", "BUILD_NUMBER", "COLUMNS"})
-"""What would have pytest print its summary wider than a reader's terminal does."""
+"""Variables that would have pytest print its summary wider than a reader's terminal does."""
 OWN_FILES = re.compile(r"\S*/python/torchemu/")
 OWN_LINES = re.compile(r"(…/torchemu/[\w./]+\.py):\d+")  # which change with the files
 
 
 def printed(command: str, folder: Path) -> str:
-    """What a command prints, without the folder's name."""
+    """Returns what a command prints, without the folder's name."""
     program, *args = command.split()
     done = subprocess.run(
         [*COMMANDS[program], *args],

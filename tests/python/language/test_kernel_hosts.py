@@ -1,4 +1,4 @@
-"""What is for the host's program is an error inside of a kernel, which says what and where."""
+"""Calls that are for the host's program are errors inside of a kernel, which say what and where."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ dist = torch.distributed
 
 OWN: dict[int, Any] = {}
 TRUE: dict[int, Any] = {}
-"""What kernels find that their hosts have made, by rank."""
+"""Things that hosts have made and kernels find, by rank."""
 
 
 def own() -> Any:

@@ -1,4 +1,4 @@
-"""What misuse of kernels becomes: exceptions, deadlocks and races with their lines."""
+"""Tests of what misuse of kernels becomes: exceptions, deadlocks and races with their lines."""
 
 from __future__ import annotations
 
@@ -477,7 +477,7 @@ def test_results_do_not_depend_on_the_run() -> None:
 
 
 def test_a_world_goes_on_after_a_failure() -> None:
-    """What ranks have counted, and the memory that they share, begins anew."""
+    """The ranks' counters, and the memory that they share, begin anew."""
 
     @torchemu.kernel
     def meet(out: Any, fail: bool) -> None:

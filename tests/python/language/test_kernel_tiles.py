@@ -23,7 +23,7 @@ def of(array: np.ndarray) -> torch.Tensor:
 
 
 def tile_result(function: Callable[..., Any], *arrays: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """What a kernel stores that applies the function to tiles of the arrays."""
+    """Returns what a kernel stores that applies the function to tiles of the arrays."""
 
     @torchemu.kernel
     def body(out: Any, *pointers: Any) -> None:

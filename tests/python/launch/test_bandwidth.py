@@ -96,7 +96,7 @@ def test_time_of_a_broadcast_has_a_closed_form(table: Any) -> None:
 
 
 def test_ranks_start_together(table: Any) -> None:
-    """Those that leave a barrier late must not make what others had begun look short: a message takes 0.83 us."""
+    """Ranks that leave a barrier late must not make what others had begun look short: a message takes 0.83 us."""
     for name, lines in table("-b 64 -e 4096 -f 64 -g 32 --topology sips16").items():
         assert all(float(line[i]) >= 0.83 for line in lines if line[0] != "0" for i in (5, 9)), name
 
@@ -269,7 +269,7 @@ def test_progress_on_a_terminal_only(bench: ModuleType, monkeypatch: pytest.Monk
 
 
 def test_progress_fits_the_terminal(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes on in the next line could not be cleared."""
+    """A text that goes on in the next line could not be cleared."""
     monkeypatch.setenv("COLUMNS", "24")
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     assert bench.main(["all_reduce", "-b", "1K", "-e", "4K", "-g", "2"]) == 0

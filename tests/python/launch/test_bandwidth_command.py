@@ -69,7 +69,7 @@ def test_one_call_without_a_transport(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_times_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a program's estimate of the same collective says."""
+    """They are what a program's estimate of the same collective says."""
     (row,) = measured(capsys, "all_gather", "--topology", "sips16", "-b", "64K", "-e", "64K")
     found: list[float] = []
 

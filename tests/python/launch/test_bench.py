@@ -1,4 +1,4 @@
-"""What a bench finds inside a run, and what the torchemu command answers."""
+"""Tests of what a bench finds inside a run, and what the torchemu command answers."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_trace_is_json_with_a_slice_for_each_rank(
 
 
 def said_by(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1) -> str:
-    """What the command writes to stderr; nothing of it may be a traceback."""
+    """Returns what the command writes to stderr; nothing of it may be a traceback."""
     assert cli.main(["bench", *arguments]) == status
     err = capsys.readouterr().err
     assert "Traceback" not in err
@@ -355,7 +355,7 @@ def test_interrupt_is_status_130(capsys: pytest.CaptureFixture[str], bench_file:
 
 
 def test_a_rank_that_interrupts_itself_has_ended_well(bench_file: Any) -> None:
-    """As in PyTorch, whose processes keep a KeyboardInterrupt to themselves."""
+    """PyTorch's processes keep a KeyboardInterrupt to themselves, too."""
     body = "def rank(r):\n    raise KeyboardInterrupt\ntorch.multiprocessing.spawn(rank, nprocs=2)"
     assert cli.main(["bench", str(bench_file(body))]) == 0
 

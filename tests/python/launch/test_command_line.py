@@ -44,7 +44,7 @@ def test_words_that_are_like_no_other_get_no_suggestion(argv: str, capsys: pytes
 
 
 def test_flags_of_a_script_are_its_own(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    """What follows SCRIPT is not looked at: the file is missing, and that is all."""
+    """Nobody looks at what follows SCRIPT: the file is missing, and that is all."""
     assert _ended(["run", f"{tmp_path}/none.py", "--nproc-per-nde", "3"]) == 2
     assert "No such file" in (err := capsys.readouterr().err) and "did you mean" not in err
 

@@ -20,7 +20,7 @@ def written(shell: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> Pat
 
 
 def completed(script: Path, *words: str) -> set[str]:
-    """What bash offers for the last of some words."""
+    """Returns what bash offers for the last of some words."""
     program = (
         f'source "{script}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
         '_shtab_torchemu "$1" "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"; printf "%s\\n" "${COMPREPLY[@]}"'

@@ -1,4 +1,4 @@
-"""What goes wrong is named: each program of tests/golden/diagnosis prints what its golden file says.
+"""Faults are named: each program of tests/golden/diagnosis prints what its golden file says.
 
 ``pytest -k diagnosis --rewrite`` writes the golden files, and the pages of docs that quote programs and output.
 """
@@ -28,7 +28,7 @@ def command(program: Path) -> str:
 
 
 def printed(line: str) -> str:
-    """What the command prints, without the folder's path, and its exit status."""
+    """Returns what the command prints, without the folder's path, and its exit status."""
     outcome = launch(*shlex.split(line)[2:])
     text = (outcome.out + outcome.err).replace(f"{GOLDEN}/", "")
     assert str(ROOT) not in text

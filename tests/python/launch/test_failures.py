@@ -1,4 +1,4 @@
-"""What happens when ranks fail or never meet."""
+"""Tests of what happens when ranks fail or never meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What newcomers get wrong, and what they read then: the cause, their own line, and what would be right.
+"""Tests of what newcomers get wrong, and what they read then: the cause, their own line, and what would be right.
 
 Each report is compared from its first line on, so that no frame of torchemu, NumPy or the standard library is in it.
 """
@@ -31,7 +31,7 @@ def k(x, n):
 
 
 def said(folder: Path, text: str, *flags: str) -> list[str]:
-    """What a program that fails prints before the summary, without the mark of the rank; FILE is its name."""
+    """Returns what a program that fails prints before the summary, without the mark of the rank; FILE is its name."""
     file = written(folder, text)
     outcome = launch(*(flags or ("--nproc-per-node", "2")), file)
     assert outcome.status == 1

@@ -1,4 +1,4 @@
-"""What installed packages are compiled to for ranks is kept beside Python's own, and made anew where it must be."""
+"""Code of installed packages, compiled for ranks, is kept beside Python's own, and made anew where it must be."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""What a run keeps does not grow with what its program has ended."""
+"""Tests of what a run keeps does not grow with what its program has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed where it cannot be: nobody reads it any more, as before ``| head``, or a file cannot be written."""
+"""Programs print where nothing can be printed: nobody reads it, as before ``| head``, or a file cannot be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank's program sets on modules and classes that all ranks share is the rank's own."""
+"""Attributes that a rank's program sets on modules and classes that all ranks share are the rank's own."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_a_package_that_looks_for_a_file_as_it_is_loaded_is_loaded_whole(tmp_pat
 
 
 def test_a_file_that_a_rank_removes_is_still_there_for_those_that_are_as_far(tmp_path: Path) -> None:
-    """As DDP's tutorial does with its checkpoint, after a backward pass for which no host waits."""
+    """DDP's tutorial does so with its checkpoint, after a backward pass for which no host waits."""
     for remove in ("os.remove(path)", "pathlib.Path(path).unlink()", "shutil.rmtree(folder)"):
         program = f"""
 import os, pathlib, shutil

@@ -74,7 +74,7 @@ def on_a_terminal(folder: Path, *arguments: str) -> str:
 
 
 def left(said: str) -> str:
-    """What is left on the screen."""
+    """Returns what is left on the screen."""
     return "\n".join(re.split(r"\r\x1b\[K", line)[-1] for line in said.replace("\r\n", "\n").split("\n"))
 
 

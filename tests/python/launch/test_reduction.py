@@ -122,7 +122,7 @@ DEEDS: list[Callable[[Any, str, int, int], Any]] = [
     lambda store, key, rank, peer: dist.recv(torchemu.zeros(1)),
     lambda store, key, rank, peer: dist.barrier(),
 ]
-"""What a rank does with the store, a key, and another rank."""
+"""An act of a rank with the store, a key, and another rank."""
 
 
 def random_program(rng: random.Random) -> Callable[[int], list[Any]]:

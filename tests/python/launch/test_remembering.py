@@ -1,4 +1,4 @@
-"""What functions of installed packages remember of their process, such as its rank, is each rank's own."""
+"""Functions of installed packages remember each rank's own process, such as its number."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from launch import launch, lines, written
 
 
 def one(folder: Path, text: str, *flags: str) -> list[str]:
-    """What a script prints on one rank."""
+    """Returns what a script prints on one rank."""
     return lines(launch("--nproc-per-node", "1", *flags, written(folder, text)))
 
 

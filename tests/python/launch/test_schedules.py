@@ -1,4 +1,4 @@
-"""What --schedule tries out: orders of ranks that simulated time alone would not bring about."""
+"""Tests of what --schedule tries out: orders of ranks that simulated time alone would not bring about."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ ENDS = {
     "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.kill(os.getpid(), signal.SIGTERM)": 0,
     "signal.signal(signal.SIGTERM, lambda n, f: None); os.kill(os.getpid(), signal.SIGTERM)": 0,
 }
-"""What a process does to itself, and the exit code with which Python says that it ended."""
+"""Acts of a process on itself, and the exit code with which Python says that it ended."""
 
 
 @pytest.mark.parametrize("statement", ENDS)

@@ -144,7 +144,7 @@ sys.exit(cli.main(["run", "--nproc-per-node", "1", sys.argv[1]]))
 
 
 def test_ctrl_c_waits_for_the_exchange_of_two_threads(tmp_path: Path) -> None:
-    """What a thread has of its own is exchanged whole, or else its end could not find it."""
+    """All that a thread has of its own is exchanged, or nothing: its end could not find it."""
     program = written(
         tmp_path,
         """

@@ -78,7 +78,7 @@ RACE = """
 
 
 def test_other_schedules_find_races_of_threads(tmp_path: Path) -> None:
-    """What works by chance, in the order in which threads start."""
+    """They find what works by chance, in the order in which threads start."""
     check(tmp_path, RACE, "--virtual-clock", nproc=1)
     outcome = ran(tmp_path, RACE, "--virtual-clock", "--explore", "20", nproc=1)
     assert outcome.status == 1 and "read before it was written" in outcome.err

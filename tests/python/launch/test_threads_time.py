@@ -63,7 +63,7 @@ DEADLOCK_AT_ONCE = re.compile(
 
 
 def test_waits_for_ever_in_numbers(tmp_path: Path) -> None:
-    """What no simulation lasts is no deadline: a deadlock at once, and not after centuries."""
+    """A time that no simulation lasts is no deadline: a deadlock at once, and not after centuries."""
     for wait in ("event.wait(threading.TIMEOUT_MAX)", "lock.acquire(timeout=1e9)", "time.sleep(1e9)"):
         text = f"""
             event, lock = threading.Event(), threading.Lock()

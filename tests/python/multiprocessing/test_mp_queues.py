@@ -1,4 +1,4 @@
-"""What ranks share through torch.multiprocessing: queues, pipes, numbers, and what a Manager makes."""
+"""Tests of what ranks share through torch.multiprocessing: queues, pipes, numbers, and what a Manager makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes processes of its own: forks, Ctrl-C, determinism, many ranks."""
+"""Tests of what takes processes of its own: forks, Ctrl-C, determinism, many ranks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TORUS = "name: torus64\nsystem:\n  sips: {count: 4096, connect: torus2d, w: 64, 
 
 
 def output(command: Sequence[str | Path], **environment: str) -> str:
-    """What a command that must succeed printed."""
+    """Returns what a command that must succeed printed."""
     env = {**os.environ, **environment}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, env=env)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -56,7 +56,7 @@ def test_spawned_ranks_load_the_program_anew(tmp_path: Path) -> None:
 
 
 def test_spawned_ranks_have_the_arguments_and_path(tmp_path: Path) -> None:
-    """As the rank that spawns them has them then; what each changes is its own."""
+    """They are those of the rank that spawns them, as it has them then; what each changes is its own."""
     text = """
         import os, sys
         import torch.multiprocessing as mp
@@ -212,7 +212,7 @@ PROCESSES = """processes = [{}.Process(target=work, args=(rank, 2)) for rank in 
     ],
 )
 def test_forked_ranks_know_the_values_of_variables(tmp_path: Path, start: str) -> None:
-    """What the program has set by then, be it behind the guard; what each changes is its own."""
+    """They know what the program has set by then, be it behind the guard; what each changes is its own."""
     outcome = launch("--nproc-per-node", "1", written(tmp_path, FORKED.replace("START", start)))
     assert (outcome.status, outcome.err, outcome.out) == (0, "", "loaded\n")
 

@@ -36,12 +36,12 @@ def _world(open_world: OpenWorld) -> Iterator[None]:
 
 
 def kernels(prof: profile) -> list[str]:
-    """What the device did."""
+    """Returns what the device did."""
     return [e.name for e in prof.events() if e.device_type == "CUDA"]
 
 
 def named(prof: profile) -> list[str]:
-    """What the program gave names to."""
+    """Returns what the program gave names to."""
     return [b["name"] for b in bars(prof._recorded().events(rank=0, ranks=1), "user_annotation")]
 
 

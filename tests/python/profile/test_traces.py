@@ -62,7 +62,7 @@ def run(open_world: OpenWorld, tmp_path: Path) -> Any:
 
 
 def whole_nanoseconds(logged: dict[str, Any]) -> tuple[int, int]:
-    """What a viewer shows of a time, in picoseconds."""
+    """Returns what a viewer shows of a time, in picoseconds."""
     return logged["start"] // 1000 * 1000, logged["end"] // 1000 * 1000
 
 

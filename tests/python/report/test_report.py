@@ -600,7 +600,7 @@ def test_a_run_that_did_not_end(folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_profiles_of_ranks(tmp_path: Path) -> None:
-    """What torch.profiler writes can be reported on, too."""
+    """Files of torch.profiler can be reported on, too."""
     script = written(
         tmp_path,
         f"""

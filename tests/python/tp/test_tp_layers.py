@@ -72,7 +72,7 @@ class Linear:
 
 
 def passed(layer: Any, x: np.ndarray, dy: np.ndarray, bias: np.ndarray | None) -> dict[str, Any]:
-    """What a layer with this bias makes of an input, and of a gradient of its output."""
+    """Returns what a layer with this bias makes of an input, and of a gradient of its output."""
     layer = layer.cuda()
     if layer.bias is not None and bias is not None:
         with torch.no_grad():
@@ -361,7 +361,7 @@ def test_marks_of_parameters() -> None:
 
 
 def test_state_dicts() -> None:
-    """As Megatron's, with an entry that says nothing, and which need not be there."""
+    """A state of Megatron's, with an entry that says nothing, and which need not be there."""
 
     def rank(r: int) -> tuple[str, list[str]]:
         layer, other = column(), column(bias=False)

@@ -34,7 +34,7 @@ def noise(seed: int, *shapes: Sequence[int]) -> Arrays:
 
 
 def both_ways(mapping: Callable[[torch.Tensor], torch.Tensor], inputs: Arrays, grads: Arrays) -> tuple[Arrays, Arrays]:
-    """What a mapping makes of the ranks' inputs, and of the gradients of its outputs; it must leave both alone."""
+    """Returns a mapping's results of the ranks' inputs, and of its outputs' gradients; it must leave both alone."""
 
     def rank(r: int) -> tuple[np.ndarray, np.ndarray]:
         x = torch.tensor(inputs[r], requires_grad=True)

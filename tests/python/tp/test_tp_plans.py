@@ -22,7 +22,7 @@ from torchemu.frontends.numpy.plan_operations import Operations
 from torchemu.tp.plans import COLLECTIVES, execute, plans
 
 GOLDEN = (ROOT / "tests" / "golden" / "tp_plans.txt").read_text()
-"""What the Go core's layers make of the same data, and how long they take; tp/golden_test.go writes it."""
+"""Results of the Go core's layers on the same data, and how long they take; tp/golden_test.go writes them."""
 
 SEQUENCE, BATCH, INPUTS, OUTPUTS, VOCABULARY, HIDDEN = 24, 2, 24, 48, 48, 10
 
@@ -115,7 +115,7 @@ class Layer:
         return lambda x: tp.vocab_parallel_cross_entropy(x, target, self.form["smooth"]), logits, grad
 
     def shown(self, t: Any) -> str:
-        """What the golden file has of a tensor."""
+        """Returns what the golden file has of a tensor."""
         if self.form["layer"] != "loss":
             return f"{zlib.crc32(t.detach().contiguous().view(torch.uint8).numpy().tobytes()):08x}"
         return f"{t.detach().double().abs().sum().item():.3g}"
@@ -297,7 +297,7 @@ class Weighed(Operations):
 
 
 def said(step: Any, operands: list[Any]) -> list[tuple[Any, ...]]:
-    """What the Go core says of a step's kernels: the name, bytes, operations and unit of each."""
+    """Returns what the Go core says of a step's kernels: the name, bytes, operations and unit of each."""
     if not step.costs:
         return []
     layouts = [{"DType": t.dtype.name, "Shape": t.shape} for t in operands]
@@ -311,7 +311,7 @@ def said(step: Any, operands: list[Any]) -> list[tuple[Any, ...]]:
 def test_steps_cost_what_their_operations_do(
     open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
-    """What the Go core says is what the same operations cost when a program calls them."""
+    """The Go core says what the same operations cost when a program calls them."""
     open_world("sips2")
     dtype, launch = getattr(torch, kind), dispatch.launch
     x, w, b = (4, 3, 6), (8, 6), (8,)

@@ -1,4 +1,4 @@
-"""What products cost, and what tensor parallel layers do at once, in simulated time."""
+"""Tests of what products cost, and what tensor parallel layers do at once, in simulated time."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Bar:
 
 
 def backward_bars(sequence_parallel: bool) -> list[Bar]:
-    """What rank 0's device does in the backward pass of a column-parallel layer among 4 ranks."""
+    """Returns what rank 0's device does in the backward pass of a column-parallel layer among 4 ranks."""
 
     def rank(r: int) -> list[Bar]:
         config = tp.ModelParallelConfig(

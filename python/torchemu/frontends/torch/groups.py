@@ -37,7 +37,7 @@ _LONG = timedelta(minutes=5)
 deadlock is reported at once."""
 
 _FOR_EVER = timedelta(days=100)
-"""As long as picoseconds count."""
+"""A timeout that is none: picoseconds count 106 days."""
 
 _IN_PLACE = -1
 _ANY_SOURCE = -1

@@ -265,7 +265,7 @@ def test_a_view_that_is_returned() -> None:
 
 
 def recomputed(run: Callable[[Tensor], Tensor]) -> type[Function]:
-    """What checkpointing does: forward runs without recording, and again within the backward pass."""
+    """Does what checkpointing does: forward runs without recording, and again within the backward pass."""
 
     def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.save_for_backward(x)

@@ -1,4 +1,4 @@
-"""What a program hooks into backward passes, and what hooks may return."""
+"""Tests of what a program hooks into backward passes, and what hooks may return."""
 
 from __future__ import annotations
 

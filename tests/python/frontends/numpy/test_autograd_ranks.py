@@ -59,7 +59,7 @@ def test_passes_of_ranks_do_not_mix() -> None:
 
 
 def test_a_rank_that_fails_in_its_pass_leaves_the_others_alone() -> None:
-    """Those that wait for it in the middle of theirs are unwound, each with its own mode and stream."""
+    """The ranks that wait for it in the middle of theirs are unwound, each with its own mode and stream."""
 
     def program(rank: int) -> None:
         dist.init_process_group()

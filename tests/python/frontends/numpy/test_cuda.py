@@ -20,7 +20,7 @@ BEGIN = """
 @pytest.mark.parametrize(("nodes", "per_node"), [(1, 4), (2, 8), (3, 2)])
 @pytest.mark.parametrize("device", ["local", "f'cuda:{local}'", "torch.device('cuda', local)"])
 def test_devices_are_those_of_the_node(tmp_path: Path, nodes: int, per_node: int, device: str) -> None:
-    """As with torchrun: LOCAL_RANK is the number of a rank's device."""
+    """LOCAL_RANK is the number of a rank's device, as with torchrun."""
     text = f"""
     torch.cuda.set_device({device})
     dist.init_process_group("nccl")
@@ -203,7 +203,7 @@ def test_current_device_for_a_while(tmp_path: Path) -> None:
 
 
 def test_memory_in_traces(tmp_path: Path) -> None:
-    """What is in use is a counter, from the moment at which the program has it."""
+    """A counter has what is in use, from the moment at which the program has it."""
     text = """
     import json
     torch.cuda.set_device(local)
@@ -223,7 +223,7 @@ def test_memory_in_traces(tmp_path: Path) -> None:
 
 
 def test_all_of_torch_distributed_on_several_nodes(tmp_path: Path) -> None:
-    """What makes tensors itself makes them on the rank's own device, whatever its number."""
+    """Functions that make tensors themselves make them on the rank's own device, whatever its number."""
     text = """
     torch.cuda.set_device(local)
     dist.init_process_group("nccl", device_id=torch.device("cuda", local))

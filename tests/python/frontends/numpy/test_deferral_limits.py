@@ -62,7 +62,7 @@ def test_a_host_that_looks_waits(case: str) -> None:
 
 
 def test_gloo_holds_the_host() -> None:
-    """As with PyTorch: there wait() blocks the host, and a collective without async_op waits."""
+    """PyTorch has it so: wait() blocks the host, and a collective without async_op waits."""
 
     def rank(r: int) -> None:
         store = told("gloo")
@@ -172,7 +172,7 @@ def test_a_collective_that_fails_fails_what_follows() -> None:
 
 
 def test_memory_is_given_back() -> None:
-    """What was put off holds on to nothing once it is done, and lends nothing any more."""
+    """A put-off operation holds on to nothing once it is done, and lends nothing any more."""
 
     def program(t: Any, x: Any) -> Any:
         kept.append(x)

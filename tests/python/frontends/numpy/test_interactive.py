@@ -80,7 +80,7 @@ def test_numbers_of_ranks(nprocs: int) -> None:
 
 
 def test_interrupt_has_a_message() -> None:
-    """As a notebook's stop button does it: a signal, while ranks run; the World can be used afterwards."""
+    """A notebook's stop button sends a signal, while ranks run; the World can be used afterwards."""
     program = """
 import os, signal
 import torchemu as torch, torchemu.distributed as dist

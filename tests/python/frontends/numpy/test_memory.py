@@ -253,7 +253,7 @@ def test_a_closed_world_forgets_its_numpy_memory() -> None:
 
 
 def own_dictionary(instance: object) -> bool:
-    """Whether the attributes of an instance are in a dictionary, before this one asks for it."""
+    """Reports whether the attributes of an instance are in a dictionary, before this one asks for it."""
     known = gc.get_referents(instance)
     attributes = vars(instance)
     return any(found is attributes for found in known)

@@ -176,7 +176,7 @@ def test_a_world_that_is_closed_inside_a_spawn() -> None:
 
 
 def in_thread(call: Callable[[], Any]) -> Any:
-    """What the call raises on another thread, or returns."""
+    """Returns what the call raises on another thread, or returns."""
     result: list[Any] = []
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""What layers, losses and optimizers take of their device: bytes and operations, counted by hand."""
+"""Tests of what layers, losses and optimizers take of their device: bytes and operations, counted by hand."""
 
 from __future__ import annotations
 

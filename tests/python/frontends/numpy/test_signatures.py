@@ -25,16 +25,16 @@ OTHERWISE = {
     "torch.distributed.ProcessGroupGloo.alltoall": "output_tensors instead of output_tensor",
     "torch.distributed.ProcessGroupNCCL.alltoall": "output_tensors instead of output_tensor",
 }
-"""What is called otherwise: these have the names of ProcessGroup.alltoall."""
+"""Parameters of other names: these have those of ProcessGroup.alltoall."""
 
 
 def lines() -> list[str]:
-    """What PyTorch has, a line for each."""
+    """Returns what PyTorch has, a line for each."""
     return [line for line in SIGNATURES.read_text().splitlines() if not line.startswith("#")]
 
 
 def found(name: str) -> Any:
-    """What a program has under a name."""
+    """Returns what a program has under a name."""
     package = max((p for p in PACKAGES if name.startswith(f"{p}.")), key=len)
     thing = importlib.import_module(package.replace("torch", "torchemu", 1))
     return functools.reduce(getattr, name[len(package) + 1 :].split("."), thing)
@@ -56,7 +56,7 @@ def described(parameter: inspect.Parameter) -> str:
 
 
 def wrong(given: list[inspect.Parameter], wanted: list[str]) -> str:
-    """What is wrong with parameters; empty for nothing. There may be more of them, which need not be given, and more of
+    """Returns the faults of parameters; empty for none. There may be more of them, which need not be given, and more of
     them may have defaults."""
     public = [p for p in given if not p.name.startswith("_")]
     names = [w for w in wanted if w != "*"]

@@ -44,7 +44,7 @@ def element(nested: Any, index: tuple[int, ...]) -> Any:
 def chosen(  # noqa: C901 (one rule after another)
     shape: tuple[int, ...], keys: tuple[Any, ...]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """What square brackets select, by the rules: the shape of the result and the index of each of its elements.
+    """Returns what square brackets select, by the rules: the shape of the result and the index of each of its elements.
 
     Integers drop their dimension, slices keep theirs, None makes one. Lists broadcast together; their dimensions are
     where they are if they are next to each other, in front otherwise. A mask is the lists of its true indices.

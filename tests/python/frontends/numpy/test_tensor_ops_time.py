@@ -1,4 +1,4 @@
-"""What operations wait for, what they cost their device, and when a host sees their results."""
+"""Tests of what operations wait for, what they cost their device, and when a host sees their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What classes and functions are called inside a run: by the names that PyTorch 2.11 gives them, and pickle finds them
+"""Classes and functions have PyTorch 2.11's names inside a run, by which the classes are printed, and pickle finds them
 by these; outside of a run by the names of their files."""
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def test_a_module_that_is_loaded_later_gets_the_names_too(monkeypatch: pytest.Mo
 
 
 def test_a_module_hides_no_function_of_its_name(tmp_path: Path) -> None:
-    """As torch.multiprocessing.spawn, which is both: the module where it is imported, the function as an attribute."""
+    """It is both, as torch.multiprocessing.spawn is: the module where it is imported, the function as an attribute."""
     script = written(
         tmp_path,
         """\

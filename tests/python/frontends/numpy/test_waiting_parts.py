@@ -1,4 +1,4 @@
-"""What uses one part of a tensor waits for nothing that is under way on another, on the host or on the device."""
+"""A use of one part of a tensor waits for nothing that is under way on another, on the host or on the device."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ READS: dict[str, Callable[[torch.Tensor], object]] = {
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("axis", ["rows", "columns"])
 def test_the_interior_is_read_before_the_halo_comes(open_world: OpenWorld, read: str, device: str, axis: str) -> None:
-    """What each sends is made of its interior, after it has asked for its neighbours' parts of the same tensor."""
+    """Each sends what is made of its interior, after it has asked for its neighbours' parts of the same tensor."""
     start = [np.arange(1, 21, dtype=np.float32).reshape(4, 5) + 100 * rank for rank in range(3)]
     sums = [float(s[:, 1:-1].sum()) if axis == "columns" else float(s[1:-1].sum()) for s in start]
 
@@ -136,7 +136,7 @@ def test_what_is_sent_is_as_it_was(open_world: OpenWorld, write: str, numel: int
 
 @pytest.mark.parametrize("numel", [3, 40_000])
 def test_a_computation_that_is_put_off_has_what_was_there(open_world: OpenWorld, numel: int) -> None:
-    """What it reads, and is known, is written before it can be computed."""
+    """An operand that it reads, and is known, is written before it can be computed."""
 
     def program(rank: int) -> None:
         y, x, w = (torch.full((numel,), k, device="cuda") for k in (1.0, 2.0, 5.0))
@@ -201,7 +201,7 @@ def test_what_a_computation_waits_for_can_be_sent(open_world: OpenWorld) -> None
 
 
 def test_the_core_first_hears_of_an_empty_part(open_world: OpenWorld) -> None:
-    """What is under way is waited for, whichever part the core has been told of first."""
+    """An operation that is under way is waited for, whichever part the core has been told of first."""
 
     def program(rank: int) -> None:
         x = torch.full((4,), float(rank + 1))

@@ -32,7 +32,7 @@ Place = tuple[Part | None, tuple[int, ...]]
 
 @dataclass
 class Use:
-    """What is under way on parts of a rank's tensor."""
+    """An operation that is under way on parts of a rank's tensor."""
 
     reads: list[Part | None]
     writes: list[Part | None]
@@ -50,7 +50,7 @@ class Side:
     collectives: Counter[int] = field(default_factory=Counter)  # that it has called, by group
 
     def allows(self, part: Part, writes: bool) -> bool:
-        """Whether the program may use a part now."""
+        """Reports whether the program may use a part now."""
         uses = self.under_way.values()
         others = [p for use in uses for p in (*use.writes, *(use.reads if writes else ()))]
         return not any((marked(part) & marked(p)).any() for p in others)

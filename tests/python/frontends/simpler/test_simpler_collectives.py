@@ -58,7 +58,7 @@ def inputs(n: int, elements: int) -> np.ndarray:
 
 
 def results(function: Any, cli: argparse.Namespace, given: np.ndarray) -> np.ndarray:
-    """What each chip gets."""
+    """Returns what each chip gets."""
     return np.stack([t.numpy() for t in function(cli, [torch.from_numpy(row.copy()) for row in given])])
 
 
@@ -81,7 +81,7 @@ def ring(c: int, n: int, step: int = 1) -> list[int]:
 
 
 def all_reduced(mode: str, given: np.ndarray) -> np.ndarray:
-    """What all chips get by a mode, from its order of additions."""
+    """Returns what all chips get by a mode, from its order of additions."""
     n, count = given.shape
     if mode == "onephase":
         return np.stack([summed(given, own_first(rank, n)) for rank in range(n)])
@@ -188,7 +188,7 @@ def test_hostile_numbers(drivers: Any) -> None:
 
 
 def started(name: str, *arguments: str) -> list[str]:
-    """What a driver prints that succeeds."""
+    """Returns what a driver prints that succeeds."""
     outcome = launch(DRIVERS / name, "-p", "a2a3sim", *arguments)
     assert outcome.status == 0
     assert all(" was not compiled (there is no " in line for line in outcome.err.splitlines())
@@ -332,7 +332,7 @@ def test_windows_of_known_kernels(
     ],
 )
 def test_program_that_drives_chips_is_one_host(text: str, hosts: int, tmp_path: Path) -> None:
-    """Whether it imports simpler itself or through a file beside it."""
+    """It is, whether it imports simpler itself or through a file beside it."""
     for name, content in {
         "beside": "import further, beside",
         "further": "import simpler",

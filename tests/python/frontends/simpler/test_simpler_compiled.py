@@ -40,7 +40,7 @@ def test_all_reduce(mode: str, n: int, drivers: Any, open_world: OpenWorld) -> N
 
 
 def collective(name: str, given: np.ndarray, out: int, scratch: int, *scalars: int) -> np.ndarray:
-    """What each chip gets of a collective: its output has so many elements, and its scratch so many in front of the
+    """Returns each chip's result of a collective: its output has so many elements, its scratch so many in front of the
     signals."""
     n = len(given)
     x = [tensor(row) for row in given]
@@ -93,7 +93,7 @@ def test_all_to_all(n: int, open_world: OpenWorld) -> None:
 
 
 def dispatched(x: np.ndarray, experts: np.ndarray, local: int, most: int) -> list[dict[str, np.ndarray]]:
-    """What each chip gets, by a plain loop: rows by expert, senders ascending, each in the order of its tokens."""
+    """Returns each chip's rows, by a plain loop: rows by expert, senders ascending, each in the order of its tokens."""
     n, _, width = x.shape
     got = [
         {

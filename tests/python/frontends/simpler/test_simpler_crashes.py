@@ -80,7 +80,7 @@ OTHERS = {
     "loop": ('while (n) asm volatile("");', "does not come to an end"),
     "terminate": ("[]() noexcept { throw 1; }();", "SIGABRT"),
 }
-"""What is reported with another line, or none."""
+"""Crashes that are reported with another line, or none."""
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_stand_in_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_kept_builds(tmp_path: Path, open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has been compiled is used again until the source, or a header of it, changes."""
+    """A build is used again until the source, or a header of it, changes."""
     open_world()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "number.h").write_text("constexpr float number = 5;\n")

@@ -54,7 +54,7 @@ def test_links_are_in_traces(tmp_path: Path) -> None:
 
 
 def launch_report(folder: Path) -> str:
-    """What torchemu report prints of a folder."""
+    """Returns what torchemu report prints of a folder."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert cli.main(["report", str(folder)]) == 0

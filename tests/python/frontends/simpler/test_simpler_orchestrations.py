@@ -51,7 +51,7 @@ def orchestrated(folder: Path, text: str | None, kernels: dict[int, str], name: 
 
 
 def outcome(chip: ChipCallable, numbers: np.ndarray, chips: int = 1) -> Any:
-    """What the last of five tensors is on each chip, of which the first three are given."""
+    """Returns what the last of five tensors is on each chip, of which the first three are given."""
     given = [[tensor(row + i) for row in numbers] for i in range(chips)]
     made = [[tensor(np.zeros(numbers.shape[1])) for _ in range(2)] for _ in range(chips)]
     with working(chips) as worker:

@@ -30,7 +30,7 @@ HEAD = """
         def span(pointer, elements=8):
             return GlobalTensor(pointer, (elements,))
 """
-"""What all kernels here begin with: eight numbers x and y, and a window of 1024 bytes."""
+"""The beginning of all kernels here: eight numbers x and y, and a window of 1024 bytes."""
 
 
 def kernel(body: str) -> str:
@@ -38,7 +38,7 @@ def kernel(body: str) -> str:
 
 
 def outcome(body: str, tmp_path: Path, open_world: OpenWorld, chips: int = 3) -> tuple[np.ndarray, RunTiming]:
-    """What y is on each chip, where x was 8·rank + 0, 1, …; and the time."""
+    """Returns what y is on each chip, where x was 8·rank + 0, 1, …; and the time."""
     open_world().strictness = Strictness(check=True)
     x = [tensor(np.arange(8) + 8 * i) for i in range(chips)]
     y = [tensor(np.full(8, -1)) for _ in range(chips)]

@@ -1,4 +1,4 @@
-"""What goes wrong on simpler's chips is named: races, with both accesses, and who waits for what."""
+"""Faults on simpler's chips are named: races, with both accesses, and who waits for what."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXAMPLES = {
 
 
 def summing(cid: int, chips: int = 2, times: int = 1, elements: int = 256) -> Callable[[Orchestrator], object]:
-    """What submits one collective over all chips, or several in one window."""
+    """Returns what submits one collective over all chips, or several in one window."""
     outputs = {"reduce_scatter": elements // chips, "allgather": elements * chips}
     x = [tensor(np.arange(elements) + i) for i in range(chips)]
 
@@ -74,7 +74,7 @@ def test_kernels_in_python_have_no_races(name: str, reorder: int | None, open_wo
 
 
 def race(open_world: OpenWorld, cut: Callable[[], ChipCallable], times: int = 1) -> str:
-    """What the checker says of a kernel."""
+    """Returns what the checker says of a kernel."""
     open_world().strictness = Strictness(check=True)
     with working() as worker:
         cid = worker.register(cut())

@@ -338,7 +338,7 @@ def test_wrong_addresses(tmp_path: Path, open_world: OpenWorld) -> None:
 
 
 def test_callback_fails(tmp_path: Path, open_world: OpenWorld) -> None:
-    """What it had submitted runs all the same, domains are freed, and the Worker can go on."""
+    """The tasks that it had submitted run all the same, domains are freed, and the Worker can go on."""
     open_world()
     x, y = tensor(np.ones(4)), tensor(np.zeros(4))
     kept = []

@@ -1,4 +1,4 @@
-"""What drivers and tests of other versions of simpler use: windows from init on, scene tests, pytest's options."""
+"""Drivers and tests of other versions of simpler use more: windows from init on, scene tests, pytest's options."""
 
 from __future__ import annotations
 

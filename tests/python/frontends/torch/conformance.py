@@ -108,7 +108,7 @@ def body(name: str, file: str) -> str:
 
 
 def _in_cluster(world_size: int, call: Callable[[], Any]) -> list[Any]:
-    """What the ranks of one simulated cluster return, in the order in which they end."""
+    """Returns what the ranks of one simulated cluster return, in the order in which they end."""
     import torchemu
 
     returned = []

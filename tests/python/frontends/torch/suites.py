@@ -27,7 +27,7 @@ _REPLACED = {
         "FSDPParamGroup.unshard", "RegisterPostBackwardFunction.backward",
     ),
 }  # fmt: skip
-"""What functions of PyTorch's harnesses replace, in modules that ranks share."""
+"""Attributes that functions of PyTorch's harnesses replace, in modules that ranks share."""
 
 
 class TestFailedError(Exception):
@@ -207,7 +207,7 @@ def _parent(kind: Any, test: str) -> Any:
 
 
 def _to_parent(parent: Any, test: str, store: str, rank: int) -> tuple[list[_Line], Callable[[], None]]:
-    """What a rank's process is given first where its harness lets it talk to the parent, and what waits for that.
+    """Returns the first argument of a rank's process whose harness lets it talk to the parent, and what waits for that.
 
     The parent's part runs on a thread of rank 0.
     """

@@ -1,4 +1,4 @@
-"""What programs compile runs as it is, whether or not they have kernels of Triton."""
+"""Compiled functions of programs run as they are, whether or not they have kernels of Triton."""
 
 import subprocess
 import sys
@@ -55,7 +55,7 @@ def test_what_is_compiled_runs_as_it_is():
 
 @real
 def test_compiled_modules_are_wrapped():
-    """As with a compiler: the names in their state, the module inside, attributes, training and hooks."""
+    """They have what a compiler gives them: names in their state, the module inside, attributes, training and hooks."""
     layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)).cuda()
     layer.note = 5
     for compiled in (torch.compile(layer), torch.compile(dynamic=False)(layer)):

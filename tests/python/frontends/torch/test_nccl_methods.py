@@ -15,7 +15,7 @@ real = torchemu.distributed(world_size=2, torch="real", virtual_clock=True)
 
 @real
 def test_what_they_answer():
-    """As on an H200, but for what NCCL alone can do: no group shrinks, and tensors are PyTorch's."""
+    """Groups answer as on an H200, but for what NCCL alone can do: no group shrinks, and tensors are PyTorch's."""
     dist.init_process_group("nccl")
     backend = dist.group.WORLD._get_backend(torch.device("cuda"))
     assert backend.get_error() is ErrorType.SUCCESS

@@ -109,7 +109,7 @@ def test_collectives_of_images_whose_channels_come_last():
 
 
 def test_messages_of_tensors_with_gaps():
-    """As 2 processes of gloo say; NCCL's send what lies there, and warn."""
+    """Gloo's texts are those of 2 processes; NCCL's send what lies there, and warn."""
 
     def program(group):
         x, other = torch.zeros(4, 4)[:, ::2], 1 - dist.get_rank()
@@ -123,7 +123,7 @@ def test_messages_of_tensors_with_gaps():
 
 
 def test_reductions_of_several_tensors():
-    """As NCCL 2.28 of PyTorch 2.11 says on one GPU: a coalesced all_reduce takes tensors in any order, without gaps."""
+    """NCCL 2.28 of PyTorch 2.11 says so on one GPU: a coalesced all_reduce takes tensors in any order, without gaps."""
 
     def program(group):
         rank = dist.get_rank()

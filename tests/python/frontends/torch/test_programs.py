@@ -1,4 +1,4 @@
-"""What published programs do beside the main road, on ranks of the installed PyTorch, as plain PyTorch does it."""
+"""Published programs leave the main road, on ranks of the installed PyTorch, with the results of plain PyTorch."""
 
 import concurrent.futures
 import functools
@@ -130,7 +130,7 @@ def test_context_parallel_is_attention():
 
 @real
 def test_devices_may_have_a_backend_and_an_order_of_their_own():
-    """As when a thread saves a checkpoint while the training goes on: the host's collectives are others."""
+    """A thread saves a checkpoint while the training goes on: the host's collectives are others."""
     rank = begin("cpu:gloo,cuda:nccl")
     on_host, on_device = torch.full((2,), float(rank)), torch.full((2,), 10.0 * rank, device="cuda")
     for tensor in (on_host, on_device) if rank % 2 else (on_device, on_host):

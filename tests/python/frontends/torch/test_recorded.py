@@ -1,4 +1,4 @@
-"""What simulated devices do is what CUDA did when it was recorded; see record_cuda.py."""
+"""Simulated devices do what CUDA did when it was recorded; see record_cuda.py."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ OWN = {
     'torch.empty(1<<50,device="cuda")',
     "repr(torch.cuda.get_device_properties(0))",
 }  # fmt: skip
-"""What is the simulated device's own to say."""
+"""Texts that are the simulated device's own."""
 
 IN_ADVANCE = {"softmax.int", "log_softmax.int", "norm.Scalar"}
 """Operations that have results in float32 by other means: operands are converted

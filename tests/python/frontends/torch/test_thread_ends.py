@@ -1,4 +1,4 @@
-"""What a rank's thread keeps goes while it is the rank's turn: C++ takes locks as it goes."""
+"""A rank's thread lets go of what it keeps while it is the rank's turn: C++ takes locks as it goes."""
 
 import ctypes
 import subprocess

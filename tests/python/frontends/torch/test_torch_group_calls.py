@@ -112,7 +112,7 @@ def test_timeouts_in_seconds():
 ACROSS = {
     "SUM": [17, 21], "PRODUCT": [300, 672], "MIN": [3, 4], "MAX": [5, 7], "BAND": [0, 4], "BOR": [7, 7], "BXOR": [7, 1]
 }  # fmt: skip
-"""What two processes on gloo of PyTorch 2.11 get of [3 + rank, 4] and [5, 6 + rank], in both tensors."""
+"""Results of two processes on gloo of PyTorch 2.11 from [3 + rank, 4] and [5, 6 + rank], in both tensors."""
 
 
 @pytest.mark.parametrize("op", ACROSS)

@@ -1,4 +1,4 @@
-"""What older and rarer programs ask of torch.cuda: types of tensors, CUDA's runtime, pools of NCCL's memory."""
+"""Older and rarer programs ask more of torch.cuda: types of tensors, CUDA's runtime, pools of NCCL's memory."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""What a rank computes in the host's memory has the bits of plain PyTorch, also where CUDA's kernels have others."""
+"""Results in a rank's host memory have the bits of plain PyTorch, also where CUDA's kernels have others."""
 
 import pytest
 

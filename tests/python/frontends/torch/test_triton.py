@@ -20,7 +20,7 @@ def run(script, *command, **environ):
 
 
 def passed(*args, **environ):
-    """What a script prints that has to end well."""
+    """Returns what a script prints that has to end well."""
     done = run(*args, **environ)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout.splitlines()

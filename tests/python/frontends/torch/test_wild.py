@@ -1,4 +1,4 @@
-"""What published scripts use of devices and of several of them, beside plain PyTorch on the host."""
+"""Tests of what published scripts use of devices and of several of them, beside plain PyTorch on the host."""
 
 import pickle
 import subprocess
@@ -86,7 +86,7 @@ def test_dtypes_for_which_only_cuda_has_kernels():
 
 @one
 def test_elements_of_the_host_are_written_by_indices_of_a_device():
-    """As masks of the pairs of one rank are made: zeros are the host's, and the rows and columns the device's."""
+    """Masks of the pairs of one rank are made so: zeros are the host's, and the rows and columns the device's."""
     rows = torch.arange(3, device="cuda")
     mask = torch.zeros((3, 6), dtype=torch.bool)
     mask[(rows, rows + 3)] = True
@@ -336,7 +336,7 @@ def shutdown_init_context():
 
 
 def test_patches_of_classes_are_a_ranks_own(monkeypatch):
-    """As DeepSpeed's zero.Init has them while a model is made."""
+    """DeepSpeed's zero.Init has them so while a model is made."""
     name = "deepspeed.runtime.zero.partition_parameters"
     module, code = types.ModuleType(name), compile(PATCHING, "x", "exec")
     monkeypatch.setitem(sys.modules, name, module)
@@ -370,7 +370,7 @@ def fail():
 
 @torchemu.distributed(world_size=2, torch="real")
 def test_a_rank_forks_helpers():
-    """As Megatron-core does to write a checkpoint: they run beside the rank's program, which goes on."""
+    """Megatron-core writes a checkpoint so: they run beside the rank's program, which goes on."""
     dist.init_process_group("gloo")
     context = torch.multiprocessing.get_context("fork")
     found, counts = context.Queue(), context.JoinableQueue()
@@ -466,7 +466,7 @@ def test_flexible_attention_has_gradients_of_a_learned_bias_too():
 @pytest.mark.filterwarnings("ignore:Please use DTensor")
 @torchemu.distributed(world_size=2, torch="real")
 def test_sharded_tensors_say_where_they_are():
-    """Those before DTensor, with which Megatron-core writes checkpoints."""
+    """They are those before DTensor, with which Megatron-core writes checkpoints."""
     from torch.distributed._shard import sharded_tensor
 
     dist.init_process_group("nccl")

@@ -26,7 +26,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def run(script: Path, *flags: str) -> list[str]:
-    """What the script prints, line by line."""
+    """Returns what the script prints, line by line."""
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", *flags, script.name]
     done = subprocess.run(command, cwd=script.parent, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-4000:]

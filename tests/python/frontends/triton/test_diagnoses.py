@@ -1,4 +1,4 @@
-"""What is said of wrong kernels: the kernel's line, the rank, and what would be right."""
+"""Reports of wrong kernels say what is wrong: the kernel's line, the rank, and what would be right."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def moves(x, y):
 
 
 def test_what_kernels_do_with_a_tensor_that_they_share_is_told_apart() -> None:
-    """What the first one writes is in order with the stream's next operation, which the second one is not."""
+    """The first one's writes are in order with the stream's next operation, the second one's are not."""
 
     def program(rank: int) -> None:
         a, b, c = torch.ones(64), torch.zeros(64), torch.zeros(64)

@@ -1,4 +1,4 @@
-"""What programs import: today's names and older ones, unknown ones, and the user's own library of kernels."""
+"""Tests of what programs import: today's names and older ones, unknown ones, and the user's own library of kernels."""
 
 from __future__ import annotations
 

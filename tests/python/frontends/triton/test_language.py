@@ -75,7 +75,7 @@ def values(kind: str) -> np.ndarray:
 
 
 def operands(a: str, b: str) -> dict[str, Any]:
-    """What an expression's names mean."""
+    """Returns what an expression's names mean."""
     return {
         "tl": tl,
         "i": tensor(np.arange(16, dtype=np.int32), _types.int32),
@@ -85,7 +85,7 @@ def operands(a: str, b: str) -> dict[str, Any]:
 
 
 def evaluated(row: dict[str, str]) -> tensor:
-    """What the emulation makes of a row."""
+    """Returns what the emulation makes of a row."""
     with np.errstate(all="ignore"):
         return eval(row["expression"], operands(row["a"], row["b"]))
 

@@ -1,4 +1,4 @@
-"""What published programs use around their kernels: devices, tables of times, compiled kernels, tables of addresses,
+"""Published programs use more than their kernels: devices, tables of times, compiled kernels, tables of addresses,
 the device's library, and words with flags."""
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_an_address_that_is_an_argument() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="MAP_32BIT is Linux's on x86-64")
 def test_addresses_below_four_gigabytes() -> None:
-    """As in the heap of a Python that is no position-independent executable."""
+    """The heap of a Python that is no position-independent executable lies there."""
     memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40)  # MAP_32BIT
     low = np.frombuffer(memory, np.int32, 4)
     low[:] = [5, 6, 7, 8]

@@ -60,7 +60,7 @@ def with_elements(x: tensor) -> tensor:
 
 
 def worked(function: Callable[[], Any]) -> tuple[Any, int]:
-    """What a function gives, and the bytes of results that it was charged for."""
+    """Returns what a function gives, and the bytes of results that it was charged for."""
     account = _clock.Account()
     before = _clock.present()
     _clock.use(account)

@@ -19,7 +19,7 @@ RANKS = 4
 
 
 def run(name: str, *flags: str, **environ: str) -> list[str]:
-    """What a tutorial prints, line by line."""
+    """Returns what a tutorial prints, line by line."""
     command = [
         sys.executable,
         "-m",
