@@ -51,15 +51,12 @@ const mostTouches = 512
 // some of them, one of the two writes, and nothing orders them.
 func (t *Tensor) Touch(a Access, d *Deed) error {
 	t = t.Whole()
-	return t.storage.touched(touch{d, t.region(), a})
+	return t.storage.touched(touch{d, t.region(), a}, d.Known)
 }
 
 // TouchBytes is Touch for bytes of the storage from one on up to another one.
 func (s *Storage) TouchBytes(from, to int, a Access, d *Deed) error {
-	if s.whole != nil {
-		return s.whole.TouchBytes(s.at+from, s.at+to, a, d)
-	}
-	return s.touched(touch{d, region{from: from, to: to}, a})
+	return s.TouchPart(from, to, a, d, d.Known)
 }
 
 // Expect says that a device program is under way whose touches are still to come: until done is called what is touched now
@@ -93,12 +90,10 @@ func (s *Storage) TouchPart(from, to int, a Access, d *Deed, known order.Clock) 
 	if s.whole != nil {
 		return s.whole.TouchPart(s.at+from, s.at+to, a, d, known)
 	}
-	return s.touchedBy(touch{d, region{from: from, to: to}, a}, known)
+	return s.touched(touch{d, region{from: from, to: to}, a}, known)
 }
 
-func (s *Storage) touched(next touch) error { return s.touchedBy(next, next.Known) }
-
-func (s *Storage) touchedBy(next touch, known order.Clock) error {
+func (s *Storage) touched(next touch, known order.Clock) error {
 	var first *touch
 	s.touches = slices.DeleteFunc(s.touches, func(o touch) bool {
 		if !next.at.overlaps(o.at) {
