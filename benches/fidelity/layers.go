@@ -86,7 +86,7 @@ func mlp(m *calibrate.Machine, t *topology.Topology, world, hidden, tokens int) 
 	}
 	c, err := m.Case(calibrate.Row{
 		Collective: collective.AllReduce, World: world, Bytes: int64(2 * hidden * tokens), Micros: 1, Variant: "default",
-		ElemSize: 2, Calls: 20,
+		ElemSize: 2, Calls: ccl.MeasuredCalls,
 	})
 	if err != nil {
 		return 0, 0, err
