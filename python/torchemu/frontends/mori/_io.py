@@ -243,7 +243,7 @@ class IOEngine:
             ends = [(remote.place + far, local.place + near, nbytes) for far, near, nbytes in runs if nbytes]
             moves = ends if writes else [(near, far, nbytes) for far, near, nbytes in ends]
             known = self._memory[local.id]
-            end = Handle(self._post(self._remote[remote.engine_key].rank, moves, known.on_device))
+            end = self._post(self._remote[remote.engine_key].rank, moves, known.on_device)
             parts = [part for _, near, nbytes in runs for part in known.part(near, nbytes)]
             status.begin(end, _use(end, parts, writes))
         return status
@@ -266,7 +266,7 @@ class IOEngine:
                     )
         return None
 
-    def _post(self, peer: int, moves: list[tuple[int, int, int]], tensor: Any) -> int:
+    def _post(self, peer: int, moves: list[tuple[int, int, int]], tensor: Any) -> Handle:
         """Has copies made on a stream of the engine's own, and returns the event of their end."""
         context = runtime.current()
         context.issue()
@@ -287,7 +287,7 @@ class IOEngine:
         before, context.stream = context.stream, self._stream.number
         try:
             Launch("IOEngine transfer", run, warps=1).begin({} if tensor is None else {"local": tensor})
-            return int(go.StreamRecord(context.stream))
+            return recorded()
         finally:
             context.stream = before
 

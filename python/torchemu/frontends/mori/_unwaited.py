@@ -39,9 +39,7 @@ NO_USE = Use(None)
 
 def recorded() -> Handle:
     """Returns the present place of the current stream."""
-    context = runtime.current()
-    context.issue()
-    return Handle(go.StreamRecord(context.stream))
+    return Handle(go.StreamRecord(runtime.current().stream))
 
 
 def note_use(end: Handle, call: tuple[str, str], reads: Sequence[Any], writes: Sequence[Any]) -> Use:
