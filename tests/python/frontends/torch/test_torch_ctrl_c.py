@@ -55,8 +55,8 @@ def test_a_main_program_that_waits_for_a_thread_is_interrupted(tmp_path):
             while True:
                 time.sleep(1e-3)
         thread = threading.Thread(target=work)
-        thread.start()
         try:
+            thread.start()  # returns when the new thread has run for a while: it may come here already
             thread.join()
         finally:
             print("stop")
