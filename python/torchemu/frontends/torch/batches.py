@@ -13,11 +13,13 @@ import torch.distributed as dist
 
 from torchemu.c10d.hooks import batched
 from torchemu.frontends.torch.groups import AhbmGroup
+from torchemu.frontends.torch.works import Several
 from torchemu.runtime.launches import one_launch
 
 
 def batching(issue: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Makes batch_isend_irecv issue the messages of a group as one launch, as NCCL does; gloo's are one each."""
+    """Makes batch_isend_irecv issue the messages of a group as one launch, with one work, as NCCL does; gloo's are one
+    each."""
 
     @functools.wraps(issue)
     def call(p2p_op_list: Any) -> Any:
@@ -28,7 +30,8 @@ def batching(issue: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if not (isinstance(group, AhbmGroup) and group.supports_coalescing):
             return issue(p2p_op_list)
         with one_launch(), batched(group):
-            return issue(p2p_op_list)
+            works = issue(p2p_op_list)
+        return [Several(works, [op.tensor for op in p2p_op_list])] if works else works
 
     return call
 

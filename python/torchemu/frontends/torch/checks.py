@@ -11,6 +11,24 @@ import torch.distributed as dist
 
 from torchemu.frontends.torch.reductions import number
 
+_REFUSED = {
+    torch.int16: "Short",
+    torch.uint16: "UInt16",
+    torch.uint32: "UInt32",
+    torch.uint64: "UInt64",
+    torch.complex32: "ComplexHalf",
+    torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}
+"""Dtypes that NCCL does not have; of complex numbers torch.distributed mostly gives it the parts."""
+
+_BY_MESSAGES = ("all_to_all", "all_to_all_single", "gather", "scatter")
+"""Collectives that PyTorch makes of NCCL's messages."""
+
+_MULTIPLIED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Dtypes of which NCCL has PREMUL_SUM."""
+
+_AVG, _PREMUL = int(dist.ReduceOp.AVG), int(dist.ReduceOp.PREMUL_SUM)
 _BITWISE = {int(op): op.name for op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)}
 
 
@@ -69,22 +87,64 @@ def _is_dense(tensor: torch.Tensor) -> bool:
     return True
 
 
+def types(operation: str, dtype: torch.dtype) -> None:
+    """Refuses tensors of a dtype that NCCL does not have."""
+    name = _REFUSED.get(dtype)
+    if name is None:
+        return
+    if operation in _BY_MESSAGES:
+        raise RuntimeError(f"Unconvertible NCCL type {name}")
+    raise TypeError(f"Input tensor data type is not supported for NCCL process group: {name}")
+
+
 def message(backend: str, tensor: torch.Tensor) -> None:
-    """Refuses a message of a tensor with gaps between its rows, or in another order, as gloo does."""
+    """Refuses a message of a tensor with gaps between its elements, as NCCL does, or of one with gaps between its rows
+    or in another order, as gloo does."""
     if backend == "gloo" and not tensor.is_contiguous():
         raise RuntimeError("input tensor has to be contiguous")
+    if backend == "nccl":
+        types("send", tensor.dtype)
+        if not _is_dense(tensor):
+            raise ValueError("Tensors for P2P must be non-overlapping and dense")
+
+
+def to_itself(operation: str) -> NoReturn:
+    """Refuses a message of a rank to itself, for which NCCL finds no peer."""
+    raise dist.DistBackendError(
+        f"NCCL error: {operation} : a rank has no messages with itself, other than in batch_isend_irecv"
+    )
+
+
+def of_gloo(backend: str, operation: str) -> None:
+    """Refuses what gloo alone has."""
+    if backend == "nccl":
+        raise NotImplementedError(f"ProcessGroupNCCL does not support {operation}")
 
 
 def root(operation: str, rank: int, size: int, backend: str) -> None:
     """Refuses a root that is not in the group."""
-    if not 0 <= rank < size:
-        refuse(operation, f"invalid root rank: {rank}", backend)
+    if 0 <= rank < size:
+        return
+    if backend == "nccl" and operation not in _BY_MESSAGES:
+        raise dist.DistBackendError(
+            "NCCL error: invalid argument\nncclInvalidArgument: Invalid value for an argument.\nLast error:\n"
+            f"{operation.capitalize()} : invalid root {rank} (root should be in the 0..{size} range)"
+        )
+    refuse(operation, f"invalid root rank: {rank}", backend)
 
 
-def reduction(backend: str, op: object) -> None:
-    """Refuses a reduction that the backend does not have."""
-    if backend == "nccl" and number(op) in _BITWISE:
-        raise ValueError(f"Cannot use ReduceOp.{_BITWISE[number(op)]} with NCCL")
+def reduction(backend: str, op: object, dtype: torch.dtype) -> None:
+    """Refuses a reduction that the backend does not have, or not of a dtype."""
+    if backend != "nccl":
+        return
+    types("all_reduce", dtype)
+    kind = number(op)
+    if kind in _BITWISE:
+        raise ValueError(f"Cannot use ReduceOp.{_BITWISE[kind]} with NCCL")
+    if kind == _AVG and dtype is torch.bool:
+        raise TypeError("Cannot use ReduceOp.AVG with boolean inputs")
+    if kind == _PREMUL and dtype not in _MULTIPLIED:
+        raise TypeError("PreMulSum Data type must be half, float, bfloat16 or double")
 
 
 def gathered(backend: str, out: torch.Tensor, given: torch.Tensor, size: int) -> None:
@@ -150,10 +210,13 @@ def alone(backend: str, tensors: Sequence[torch.Tensor]) -> None:
         )
 
 
-def as_many(operation: str, what: str, index: int, tensors: Sequence[torch.Tensor], size: int) -> None:
+def as_many(
+    operation: str, what: str, index: int, tensors: Sequence[torch.Tensor], size: int, backend: str = "gloo"
+) -> None:
     """Refuses a list that has not a tensor for each rank."""
     if len(tensors) != size:
-        refuse(operation, f"invalid {what} tensor list at index {index} (expected length {size}, got {len(tensors)})")
+        text = f"invalid {what} tensor list at index {index} (expected length {size}, got {len(tensors)})"
+        refuse(operation, text, backend)
 
 
 def alike(

@@ -18,7 +18,7 @@ from torchemu.bridge.calls import Call
 from torchemu.c10d import flight_files
 from torchemu.c10d.hooks import Hooks
 from torchemu.c10d.ops import OPS, TABLE
-from torchemu.frontends.torch import calls, checks, looking, monitored, profiles, session, sparse, works
+from torchemu.frontends.torch import calls, checks, host_tensors, looking, monitored, profiles, session, sparse, works
 from torchemu.frontends.torch.device import deferral, in_flight, ordering
 from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.memory import regions
@@ -103,6 +103,10 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def _start(self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool) -> AhbmWork:
         context, run = runtime.current(), session.current()
         used = [*outs, *ins] if ins else list(outs)
+        if self.backend == "nccl" and used:
+            checks.types(call.name, used[0].dtype)
+            if run.refuse_hosts is not None and not on_host:
+                run.refuse_hosts(self, used)
         if run.before_use is not None:
             run.before_use(used)
         given = outs if ins is None else ins
@@ -143,11 +147,21 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     def _post(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
         checks.message(self.backend, tensor)
+        if self.backend == "nccl":
+            self._refuse_message(sending, peer, tensor)
         if captures.current() is None:
             return self._post_at_once(sending, peer, tag, tensor)
         again = functools.partial(self._post_at_once, sending, peer, tag, tensor)
         with captures.noted(lambda: again().wait(), () if sending else (tensor,)):
             return again()
+
+    def _refuse_message(self, sending: bool, peer: int, tensor: torch.Tensor) -> None:
+        """Refuses what NCCL does: the rank itself as a peer, but for batches, and tensors of the host."""
+        if peer == self._rank and self._coalescing is None:
+            checks.to_itself("Send" if sending else "Recv")
+        refuse_hosts = session.current().refuse_hosts
+        if refuse_hosts is not None:
+            refuse_hosts(self, [tensor])
 
     def _post_at_once(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
         if self.hooks is None:
@@ -201,10 +215,10 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """Splits a tensor for all ranks into the part of each."""
         return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
 
-    def _op(self, options: Any) -> Any:
-        """The reduce op of options, or an op that takes their place."""
+    def _op(self, options: Any, tensor: torch.Tensor) -> Any:
+        """The reduce op of options, or an op that takes their place, for such tensors."""
         op = dist.ReduceOp.SUM if options is None else getattr(options, "reduceOp", options)
-        checks.reduction(self.backend, op)
+        checks.reduction(self.backend, op, tensor.dtype)
         return op
 
     # Collectives
@@ -213,7 +227,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """Replaces the tensors on every rank by their reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.not_empty("allreduce", tensors)
-        op = self._op(opts if op is None else op)
+        op = self._op(opts if op is None else op, tensors[0])
         if tensors[0].layout is not torch.strided:
             return sparse.all_reduce(self, tensors, op)
         if len(tensors) > 1:
@@ -242,7 +256,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """allreduce of several tensors as one operation."""
         checks.not_empty("allreduce", tensors)
         checks.together(self.backend, tensors)
-        call = _reducing("all_reduce_coalesced", self._op(opts))
+        call = _reducing("all_reduce_coalesced", self._op(opts, tensors[0]))
         return self._issue(call, tensors, None, tensors, opts)
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
@@ -283,7 +297,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.root("reduce", root, self._size, self.backend)
         checks.without_gaps(self.backend, tensors)
-        call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts), root)
+        call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts, tensors[0]), root)
         if self._rank == root:
             return self._issue(call, tensors, None, tensors, opts)
         return self._issue(call, [], tensors, tensors, opts)
@@ -299,17 +313,18 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return works[0] if len(works) == 1 else Several(works, outs)
 
     def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor, opts: Any) -> AhbmWork:
-        checks.as_many("allgather", "output", index, outs, self._size)
+        checks.as_many("allgather", "output", index, outs, self._size, self.backend)
         checks.without_gaps(self.backend, [given])
         # NCCL's members may bring tensors of different sizes.
         alike = outs if self.backend == "gloo" else outs[self._rank : self._rank + 1]
-        checks.alike("allgather", alike, given)
+        checks.alike("allgather", alike, given, backend=self.backend)
         work = self._issue(_call("all_gather"), outs, [given], outs, opts)
         work.is_stacked = self.backend == "nccl" and all(out.shape == given.shape for out in outs)
         return work
 
     def allgather_coalesced(self, outs: list[list[torch.Tensor]], ins: list[torch.Tensor], opts: Any = None) -> Any:
         """allgather of several tensors: outs has a list for each rank."""
+        checks.of_gloo(self.backend, "allgather_coalesced")
         checks.not_empty("allgather_coalesced", ins)
         if len(outs) != self._size:
             checks.refuse("allgather_coalesced", "output lists should be equal to world size")
@@ -339,13 +354,13 @@ class AhbmGroup(Named, dist.ProcessGroup):
             for out, given in zip(outs, ins, strict=True):
                 checks.alike("reduce_scatter", given[self._rank : self._rank + 1], out)
         checks.without_gaps(self.backend, outs)
-        call = _reducing("reduce_scatter", self._op(opts if op is None else op))
+        call = _reducing("reduce_scatter", self._op(opts if op is None else op, outs[0]))
         works = [self._issue(call, [out], given, [out], opts) for out, given in zip(outs, ins, strict=True)]
         return works[0] if len(works) == 1 else Several(works, outs)
 
     def _reduce_scatter_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         checks.scattered(self.backend, out, given, self._size)
-        call = _reducing("reduce_scatter_tensor", self._op(opts))
+        call = _reducing("reduce_scatter_tensor", self._op(opts, out))
         return self._issue(call, [out], [given], [out], opts)
 
     reduce_scatter_single = _reduce_scatter_base
@@ -500,12 +515,19 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return False
 
     def _get_backend(self, device: Any) -> AhbmGroup:
+        if torch.device(device).type == "cpu" and self.has_only_devices:
+            raise RuntimeError(host_tensors.NO_BACKEND)
         return self
+
+    @property
+    def has_only_devices(self) -> bool:
+        """Says whether no backend of the group is for tensors of the host: NCCL is alone, and devices are there."""
+        return self.backend == "nccl" and self._core == self._device_core and torch.cuda.is_available()
 
     @property
     def _device_types(self) -> list[torch.device]:
         devices = [torch.device("cuda")] if torch.cuda.is_available() else []
-        return devices if devices and self.backend == "nccl" else [torch.device("cpu"), *devices]
+        return devices if self.has_only_devices else [torch.device("cpu"), *devices]
 
     @property
     def options(self) -> Any:

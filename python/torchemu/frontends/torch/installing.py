@@ -26,6 +26,7 @@ from torchemu.frontends.torch import (
     device,
     futures,
     hooks,
+    host_tensors,
     import_locks,
     libraries,
     loading,
@@ -120,6 +121,7 @@ def _install_devices(run: Session) -> None:
     run.on_begin.append(functools.partial(device.begin, data=run.data))
     run.on_end.append(device.end)
     has_data = (lambda: True) if run.data else device.elements.are_kept
+    host_tensors.install(run)
     run.put_off = lambda work: device.goes_on(work) if has_data() else True
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
@@ -233,6 +235,18 @@ def _install_stores(run: Session) -> None:
     run.replace(rendezvous, "_create_c10d_store", stores.at_rendezvous(rendezvous._create_c10d_store))
 
 
+_UNDEFINED = -(1 << 31)
+"""The number by which NCCL knows what nobody has set."""
+
+
+class NCCLConfig:
+    """Settings of NCCL, which hold what they are given and have no effect."""
+
+    blocking = cga_cluster_size = collnet_enable = cta_policy = max_ctas = min_ctas = _UNDEFINED
+    nvls_ctas = split_share = traffic_class = _UNDEFINED
+    net_name: str | None = None
+
+
 class _Options:
     """Options of a backend, which hold what they are given.
 
@@ -240,9 +254,11 @@ class _Options:
         is_high_priority_stream: of nccl's.
     """
 
+    backend, split_color, split_from = "nccl", -2, None
+
     def __init__(self, is_high_priority_stream: bool = False) -> None:
         self.is_high_priority_stream = is_high_priority_stream
-        self.config = type("Config", (), {})()
+        self.config = NCCLConfig()
         self.global_ranks_in_group: list[int] = []
         self.group_name = ""
         self._timeout = timedelta(minutes=10)
@@ -251,7 +267,7 @@ class _Options:
 class _GlooOptions(_Options):
     """Options of gloo."""
 
-    threads = 2
+    backend, threads = "gloo", 2
 
     @property
     def devices(self) -> list[Any]:
@@ -286,7 +302,7 @@ class ProcessGroupNCCL(AhbmGroup):
     """A group that the program has asked for as nccl."""
 
     Options = _Options
-    NCCLConfig = type("NCCLConfig", (), {})
+    NCCLConfig = NCCLConfig
 
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
         super().__init__(store, rank, _asked(store, rank, size), "nccl", _limit(options, timeout))

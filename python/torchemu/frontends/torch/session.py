@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,7 @@ class Session:
         put_off: is called with a work that the host need not wait for; it answers whether the host goes on although
             the work's data is not in place. None: hosts wait for data.
         is_on_host: says whether a tensor is in the host's memory, and not on a device.
+        refuse_hosts: is called with a group of nccl and the tensors of a call; it raises where one is the host's.
     """
 
     def __init__(self, world: runtime.World, stack: contextlib.ExitStack, data: bool = True) -> None:
@@ -49,6 +50,7 @@ class Session:
         self.before_use: Callable[[list[torch.Tensor]], None] | None = None
         self.put_off: Callable[[Any], bool] | None = None
         self.is_on_host: Callable[[torch.Tensor], bool] = lambda tensor: True
+        self.refuse_hosts: Callable[[Any, Sequence[torch.Tensor]], None] | None = None
         self._last: runtime.Context | None = None
         self._begun: set[int] = set()  # numbers of threads
 

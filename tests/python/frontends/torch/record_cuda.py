@@ -106,7 +106,40 @@ def errors():
     return found
 
 
+INTEGERS = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool, torch.int16)
+OF_INTEGERS = """a@a;torch.mm(a,a);torch.bmm(c,c);torch.mv(a,v);torch.dot(v,v);torch.vdot(v,v);torch.addmm(a,a,a);v@v
+torch.baddbmm(c,c,c);torch.addmv(v,a,v);torch.addbmm(a,c,c);F.linear(a,a);F.linear(a,a,v);torch.einsum("ij,jk",a,a);a.mm(a.t())
+torch.outer(v,v);torch.addr(a,v,v);torch.chain_matmul(a,a,a);torch.tensordot(a,a,1);torch.inner(a,a);torch.kron(a,a);a.cumsum(0)
+F.conv1d(c,c);F.conv2d(c[None],c[None]);F.conv3d(c[None,None],c[None,None]);F.conv_transpose2d(c[None],c[None])
+F.softmax(a,0);F.log_softmax(a,0);F.layer_norm(a,(2,));F.rms_norm(a,(2,));F.gelu(a);F.silu(a);F.relu(a);F.sigmoid(a);F.mish(a)
+F.elu(a);F.leaky_relu(a);F.hardtanh(a);F.softplus(a);F.glu(a);F.logsigmoid(a);F.hardswish(a);a.tanh();a.exp();a.rsqrt()
+torch.lerp(a,a,.5);torch.addcmul(a,a,a);torch.addcdiv(a,a,a);F.mse_loss(a,a);F.l1_loss(a,a);F.smooth_l1_loss(a,a);F.huber_loss(a,a)
+F.avg_pool1d(c,2);F.avg_pool2d(c,2);F.max_pool1d(c,2);F.max_pool2d(c,2);F.adaptive_avg_pool2d(c,1);F.adaptive_max_pool2d(c,1)
+F.batch_norm(a,v,v);F.group_norm(c,1);F.instance_norm(c);F.grid_sample(c[None],c[None])
+F.binary_cross_entropy(a,a);F.cross_entropy(a,i);F.nll_loss(a,i);F.kl_div(a,a);F.dropout(a,.5);F.normalize(a);F.pad(a,(1,1))
+F.scaled_dot_product_attention(c,c,c);torch.cdist(a,a);F.cosine_similarity(a,a);a.mean();a.std();a.norm();a.prod();a.median()
+a//a;a%a;a/a;a.round();a.floor();a.remainder(a);a.fmod(a);a<<1;a.searchsorted(a);a.kthvalue(1);a.histc(2);a.sort();a.topk(1);a.logsumexp(0)
+torch.linalg.inv(a);torch.linalg.det(a);torch.linalg.norm(a);torch.matrix_power(a,2);torch.trace(a);a.normal_();a.uniform_()
+a.bernoulli_();a.exponential_();torch.multinomial(a,1);torch.bernoulli(a);a.index_add(0,i,a);a.scatter_add(0,a.long()*0,a)"""
+
+
+def of_integers():
+    """Returns what operations make of integers: the dtype of the result, or the error."""
+    found = {}
+    for text in OF_INTEGERS.replace("\n", ";").split(";"):
+        for dtype in INTEGERS:
+            a, v = torch.ones(2, 2, device="cuda").to(dtype), torch.ones(2, device="cuda").to(dtype)
+            names = {"torch": torch, "F": F, "a": a, "v": v, "c": a[None], "i": torch.tensor([0, 1], device="cuda")}
+            try:
+                result = eval(text, names)
+                answer = str((result if isinstance(result, torch.Tensor) else result[0]).dtype)
+            except Exception as error:
+                answer = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            found.setdefault(text, {})[str(dtype)[6:]] = answer
+    return found
+
+
 if __name__ == "__main__":
     about = {"torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name()}
     with open(sys.argv[1], "w") as file:
-        json.dump({"about": about, "casts": casts(), "errors": errors()}, file, indent=1)
+        json.dump({"about": about, "casts": casts(), "errors": errors(), "of integers": of_integers()}, file, indent=1)

@@ -19,6 +19,15 @@ OWN = {
 }  # fmt: skip
 """Texts that are the simulated device's own."""
 
+OTHER_WORDS = {"F.rms_norm(a,(2,))", "F.instance_norm(c)", "F.dropout(a,.5)", "torch.bernoulli(a)"}
+"""Operations that refuse integers as well, but by other kernels."""
+
+COMPUTED = {
+    "torch.addcmul(a,a,a)", "a//a", "a%a", "a.round()", "a.floor()", "a.remainder(a)", "a.fmod(a)", "a.kthvalue(1)",
+    "a.histc(2)", "torch.trace(a)",
+}  # fmt: skip
+"""Operations of which CUDA has all kernels but that of bool."""
+
 IN_ADVANCE = {"softmax.int", "log_softmax.int", "norm.Scalar"}
 """Operations that have results in float32 by other means: operands are converted
 first, where CUDA does so as it goes."""
@@ -58,3 +67,24 @@ def test_casts_of_autocast(casts, name):
         assert casts[name]["f64"].split()[1] == "float64"
         return
     assert casts[name] == RECORDED["casts"][name]
+
+
+@pytest.fixture(scope="module")
+def of_integers():
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    with world.opened(), device.running(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # losses warn of shapes, and of means
+        return record_cuda.of_integers()
+
+
+@pytest.mark.parametrize("text", RECORDED["of integers"])
+def test_what_operations_make_of_integers(of_integers, text):
+    ours, recorded = of_integers[text], dict(RECORDED["of integers"][text])
+    if text in OTHER_WORDS:
+        assert all("Error: " in answer for answer in (*ours.values(), *recorded.values()))
+        return
+    if text in COMPUTED:
+        ours.pop("bool"), recorded.pop("bool")
+    assert ours == recorded

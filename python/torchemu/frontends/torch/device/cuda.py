@@ -48,8 +48,15 @@ class Properties(DeviceProperties):
 
 
 def properties(device: Any = None) -> Properties:
-    """Returns what a device is; all of a topology are alike but for their number, and their place in the node."""
-    number, node = _index(device), context().node
+    """Returns what a device is; all of a topology are alike but for their number, and their place in the node.
+
+    Raises:
+        AssertionError: there is no such device.
+        ValueError: it is the host.
+    """
+    number, node = torch.cuda._utils._get_device_index(device, optional=True), context().node
+    if not 0 <= number < places.count():
+        raise AssertionError("Invalid device id")
     known = of_running_rank()
     shared = known["shared_memory_per_block"]
     return Properties(
@@ -62,15 +69,18 @@ def properties(device: Any = None) -> Properties:
 
 
 def set_device(device: Any) -> None:
-    """Makes a device the current one of the running thread."""
-    meant = places.meant(device)
-    if meant is not None and places.is_simulated(meant) and meant.index is not None:
-        context().device = meant.index
+    """Makes a device the current one of the running thread; a negative number leaves it as it is.
+
+    Raises:
+        AcceleratorError: there is no such device.
+        ValueError: it is the host, or has no number.
+    """
+    _set_index(torch.cuda._utils._get_device_index(device))
 
 
 def _set_index(index: int) -> None:
     if index >= 0:
-        set_device(index)
+        context().device = places.found(torch.device("cuda", index)).number
 
 
 def _exchange(index: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch._library import custom_ops
 
-from torchemu.frontends.torch.device import mixed_products, mixing, norms, places, products
+from torchemu.frontends.torch.device import mixed_products, mixing, norms, of_floats, places, products
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 aten = torch.ops.aten
@@ -95,6 +95,7 @@ class Operation:
         reduces: it does an operation for each element of its operand.
         random: it draws random numbers.
         flops: the formula of what its matrix units do; None where it has none.
+        of_floats: its kernel's name, where CUDA has none for integers; "" for others.
         compute: calls the operation, below autograd.
         on_host: does so with the kernels of the host, where CUDA's have other results.
         run: the mode's method for operations of its kind.
@@ -102,8 +103,8 @@ class Operation:
     """
 
     __slots__ = (
-        "aliases", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others",
-        "is_odd", "kind", "lists", "name", "on_host", "random", "reduces", "run", "seeded", "space", "works",
+        "aliases", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind",
+        "lists", "name", "of_floats", "on_host", "random", "reduces", "run", "seeded", "space", "works",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -126,6 +127,7 @@ class Operation:
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.seeded = seeded(func) if self.random else None
         self.flops = products.formula(func)
+        self.of_floats = of_floats.kernel(self.name)
         self.works = self.name not in _NO_WORK
         self.on_host: Callable[..., Any] = FAST.get(func, func._op)
         self.compute: Callable[..., Any] = AS_CUDA.get(func, self.on_host)
@@ -167,6 +169,7 @@ class Operation:
 
         Raises:
             RuntimeError: they are on several devices, and the operation does not mix them.
+            NotImplementedError: they are integers on a device, and CUDA has no kernel for these.
         """
         at, host, nbytes = None, False, 0
         for a in _flat(args, kwargs) if kwargs or self.lists else args:
@@ -184,6 +187,8 @@ class Operation:
                     self.refuse(args, kwargs)
         if host and at is not None and checks and not mixing.check(self.func, args, kwargs):
             at = None
+        if self.of_floats and at is not None:
+            of_floats.check(self.of_floats, args)
         return at, nbytes
 
 

@@ -99,7 +99,10 @@ def found(device: torch.device) -> Place:
     known = _PLACES.get((device.type, device.index))
     if known is None or device.index >= count():
         if device.index >= count():
-            raise torch.AcceleratorError("CUDA error: invalid device ordinal")
+            raise torch.AcceleratorError(
+                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? "
+                f"There are {count()}, from cuda:0 on"
+            )
         known = place(device.type, device.index)
     return known
 

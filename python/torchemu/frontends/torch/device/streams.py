@@ -15,6 +15,9 @@ from torchemu.runtime.streams import EventMethods, StreamMethods
 _CUDA_TYPE = 1
 """The number of CUDA among PyTorch's types of devices."""
 
+_HIGHEST = -3
+"""The priority of what comes first on a GPU."""
+
 _Stream: Any = torch._C.Stream
 
 
@@ -23,7 +26,7 @@ class Stream(StreamMethods, _Stream):
 
     Args:
         device: a simulated device; its streams are the rank's, whichever it is.
-        priority: accepted, and without effect: streams share the device evenly.
+        priority: from 0 down to -3, which comes first on a GPU; without effect: streams share the device evenly.
     """
 
     def __new__(cls, device: Any = None, priority: int = 0, **numbers: Any) -> Stream:
@@ -32,7 +35,14 @@ class Stream(StreamMethods, _Stream):
         rank = context()
         begin(rank)
         rank.streams += 1
-        return cls._over(Handle(go.NewStream(rank.world.handle, rank.rank)), device)
+        made = cls._over(Handle(go.NewStream(rank.world.handle, rank.rank)), device)
+        made.priority = max(_HIGHEST, min(priority, 0))
+        return made
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Returns the least and the greatest priority, which are an H100's."""
+        return 0, _HIGHEST
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass

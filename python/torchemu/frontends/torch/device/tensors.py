@@ -17,6 +17,7 @@ from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
 _base = torch._C.TensorBase
+_base_is_shared = torch.Tensor.is_shared
 _asking = places._asking
 _raw_is_meta = _base.is_meta.__get__
 _raw_device = _base.device.__get__
@@ -88,6 +89,7 @@ def put(replaced: Replacements) -> None:
             "is_meta": _IS_META,
             "pin_memory": _pin_memory,
             "is_pinned": _is_pinned,
+            "is_shared": lambda self: places.of(self) is not None or _base_is_shared(self),
             "record_stream": lambda self, stream: None,
             "new_tensor": _new_tensor,
             "numpy": _looking(_numpy),
@@ -96,6 +98,7 @@ def put(replaced: Replacements) -> None:
         },
     )
     replaced.put(torch._tensor_str, "_str", _text(torch._tensor_str._str))
+    replaced.put(torch, "from_dlpack", _from_dlpack(torch.from_dlpack))
     replaced.put(torch, "get_device", lambda tensor: tensor.get_device())
     for name in _NEW:
         replaced.put(tensor, name, _stating(getattr(_base, name)))
@@ -108,6 +111,18 @@ def put(replaced: Replacements) -> None:
     for name in _FROM_DATA:
         _put_from_data(replaced, name)
     replaced.put(DeviceContext, "__torch_function__", _in_context(DeviceContext.__torch_function__))
+
+
+def _from_dlpack(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a tensor of another one in the same memory, whose device the capsule between them would not know."""
+
+    @functools.wraps(original)
+    def call(ext_tensor: Any, **kwargs: Any) -> Any:
+        if isinstance(ext_tensor, torch.Tensor) and not ext_tensor.requires_grad and not kwargs:
+            return ext_tensor.detach()
+        return original(ext_tensor, **kwargs)
+
+    return call
 
 
 def _stating(original: Callable[..., Any]) -> Callable[..., Any]:
