@@ -21,13 +21,13 @@ type Carriage struct {
 type carrier struct {
 	link      *topology.LinkClass
 	channels  int
-	rate      float64                // bytes of payload per second
-	wire      float64                // bytes on the wire for one of payload
-	hop, op   int64                  // ps
-	perByte   [misalignments]float64 // ps that a byte takes the engine beside its transmission
-	finish    float64                // ps for a byte that is not forwarded
-	next      float64                // share of that in loops after the first
-	finishes  int64                  // bytes of a step that are finished at most
+	rate      float64 // bytes of payload per second
+	wire      float64 // bytes on the wire for one of payload
+	hop, op   int64   // ps
+	off       misplaced
+	finish    float64 // ps for a byte that is not forwarded
+	next      float64 // share of that in loops after the first
+	finishes  int64   // bytes of a step that are finished at most
 	slices    int64
 	sliceMin  int64
 	narrowest int64 // bandwidth of the narrowest link
@@ -46,6 +46,21 @@ func (c *carrier) pieces(bytes int64) int64 {
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// misplaced is what steps cost whose blocks do not begin at multiples of 16 bytes.
+type misplaced struct {
+	op      int64                  // ps that a piece takes the engine beside its transmission
+	perByte [misalignments]float64 // ps that a byte does
+	kept    float64                // ps for a byte that is not forwarded, beside finish
+}
+
+// piece is what a piece costs beside its transmission.
+func (m *misplaced) piece(bytes int64, where misalignment) int64 {
+	if where == aligned {
+		return 0
+	}
+	return m.op + int64(math.Round(float64(bytes)*m.perByte[where]))
+}
 
 // misalignment is where a block begins that a step moves.
 type misalignment uint8
@@ -216,7 +231,7 @@ func (c *call) carrier(link *topology.LinkClass, narrowest, most int64, peers in
 	one := carrier{
 		link: link, channels: channels, narrowest: narrowest, rate: rate,
 		wire: float64(narrowest) / float64(p.Bandwidth), hop: p.Hop, op: p.Op,
-		perByte: c.unaligned(link, kind), finish: finish * 1e12 / float64(p.Bandwidth), finishes: math.MaxInt64,
+		off: c.unaligned(link, kind), finish: finish * 1e12 / float64(p.Bandwidth), finishes: math.MaxInt64,
 		next: p.FinishNext, slices: int64(p.Slices), sliceMin: max(1, p.SliceMin*int64(channels)),
 	}
 	if c.isChained() {
@@ -225,16 +240,22 @@ func (c *call) carrier(link *topology.LinkClass, narrowest, most int64, peers in
 	return one
 }
 
-// unaligned is what a byte of a block costs that is copied from or to a place off 16 bytes.
-func (c *call) unaligned(link *topology.LinkClass, kind topology.ProtocolKind) (perByte [misalignments]float64) {
-	switch u := &link.Unaligned; {
-	case c.Schedule.Collective != collective.AllGather:
-	case kind == topology.LL:
-		perByte[offBy8], perByte[offBy4] = u.LL, u.LL
-	default:
-		perByte[offBy8], perByte[offBy4] = u.Simple[1], u.Simple[0]
+// unaligned is what blocks cost off 16 bytes. An all_gather copies whatever it moves from or to such a place. A
+// reduce_scatter reads there what it reduces, which waits for the link unless the result stays.
+func (c *call) unaligned(link *topology.LinkClass, kind topology.ProtocolKind) misplaced {
+	var m misplaced
+	switch of, u := c.Schedule.Collective, &link.Unaligned; {
+	case of == collective.AllGather && kind == topology.LL:
+		m.perByte[offBy8], m.perByte[offBy4] = u.LL, u.LL
+	case of == collective.AllGather:
+		m.perByte[offBy8], m.perByte[offBy4] = u.Simple[1], u.Simple[0]
+		if kind == topology.Simple {
+			m.op = u.Op
+		}
+	case of == collective.ReduceScatter && kind == topology.Simple:
+		m.kept = u.Reduce
 	}
-	return perByte
+	return m
 }
 
 // A channel between two ranks takes at least pairGrain of a message, and where it would take more than pairPart there
@@ -261,12 +282,12 @@ func (c *call) pairCarrier(link *topology.LinkClass, narrowest, most int64, peer
 		return one // no block of its own is copied meanwhile, for which the rest stands
 	}
 	one.channels = pairChannels(p2p.Channels, int(c.world), most)
-	all := float64(one.channels) * float64(max(1, peers))
+	all := float64(min(one.channels*max(1, peers), p2p.Channels)) // messages to several peers share channels
 	one.rate = 1 / (1/one.rate + 1/(float64(p2p.ChannelBandwidth)*all))
 	one.finish = p2p.Finish * 1e12 / float64(simple.Bandwidth)
 	one.finishes = p2p.Chunk * int64(one.channels)
 	off := link.Unaligned.P2P
-	one.perByte = [misalignments]float64{offBy8: off[1], offBy4: off[0]}
+	one.off.perByte = [misalignments]float64{offBy8: off[1] / all, offBy4: off[0] / all}
 	return one
 }
 

@@ -303,13 +303,13 @@ func (r *ride) do(rank uint32, t *task, pieces int64, now sim.Time) {
 	if t.receipt {
 		took := sim.Time(0)
 		if e.piece == 0 {
-			took = c.finishing(bytes, e.loop)
+			took = c.finishing(bytes, e.loop, r.where(t.step))
 		}
 		r.executor.engine.At(now+took, joinPriority, r, rideFree|uint64(rank))
 		return
 	}
 	bytes = bytes*(e.piece+1)/pieces - bytes*e.piece/pieces
-	r.sendings[rank] = moment{pair, t.step, sim.Time(c.op) + r.misaligned(c, t.step, bytes)}
+	r.sendings[rank] = moment{pair, t.step, sim.Time(c.op + c.off.piece(bytes, r.where(t.step)))}
 	if r.times != nil && e.loop == 0 && e.piece == 0 {
 		r.times[t.step].Start, r.times[t.step].Bytes = now, r.bytes[t.step]
 	}
@@ -317,19 +317,22 @@ func (r *ride) do(rank uint32, t *task, pieces int64, now sim.Time) {
 	r.network.SendOn(r.lanes[pair], wire, r, uint64(rank))
 }
 
-// misaligned is what bytes of a step cost for where they are.
-func (r *ride) misaligned(c *carrier, step uint32, bytes int64) sim.Time {
+// where is where the block begins that a step moves.
+func (r *ride) where(step uint32) misalignment {
 	if r.off == nil {
-		return 0
+		return aligned
 	}
-	return sim.Time(math.Round(float64(bytes) * c.perByte[r.off[step]]))
+	return r.off[step]
 }
 
 // finishing is how long a rank takes for bytes that it does not send on.
-func (c *carrier) finishing(bytes int64, loop int32) sim.Time {
+func (c *carrier) finishing(bytes int64, loop int32, where misalignment) sim.Time {
 	took := float64(min(bytes, c.finishes)) * c.finish
 	if loop > 0 {
 		took *= c.next
+	}
+	if where != aligned {
+		took += float64(bytes) * c.off.kept
 	}
 	return sim.Time(math.Round(took))
 }

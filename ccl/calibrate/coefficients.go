@@ -142,6 +142,8 @@ func ofUnaligned(t *topology.Transport) []coefficient {
 	for _, one := range []coefficient{
 		nanoseconds(func(t *topology.Transport) *int64 { return &t.SIP.Unaligned.LLStart }).named("sip.unaligned.ll_start", isUnaligned),
 		plain(func(t *topology.Transport) *float64 { return &t.SIP.Unaligned.LL }).named("sip.unaligned.ll", isUnaligned),
+		nanoseconds(func(t *topology.Transport) *int64 { return &t.SIP.Unaligned.Op }).named("sip.unaligned.op", isUnaligned),
+		plain(func(t *topology.Transport) *float64 { return &t.SIP.Unaligned.Reduce }).named("sip.unaligned.reduce", isUnaligned),
 		plain(func(t *topology.Transport) *float64 { return &t.SIP.Unaligned.Simple[0] }).named("sip.unaligned.simple.4", isUnaligned),
 		plain(func(t *topology.Transport) *float64 { return &t.SIP.Unaligned.Simple[1] }).named("sip.unaligned.simple.8", isUnaligned),
 		plain(func(t *topology.Transport) *float64 { return &t.SIP.Unaligned.P2P[0] }).named("sip.unaligned.p2p.4", isUnaligned),

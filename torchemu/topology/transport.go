@@ -65,11 +65,14 @@ type PointToPoint struct {
 	LLShare          float64 // of LL's bandwidth that they have
 }
 
-// Unaligned is what blocks cost that do not begin at a multiple of 16 bytes: ps for a call, ps for a byte.
+// Unaligned is what blocks cost that do not begin at a multiple of 16 bytes: ps for a call, a piece or a byte.
 type Unaligned struct {
-	LLStart     int64
-	LL          float64
-	Simple, P2P [2]float64 // that begin at multiples of at most 4 bytes, of 8
+	LLStart int64
+	LL      float64
+	Op      int64      // of a piece that is sent by protocol simple
+	Simple  [2]float64 // of blocks that begin at multiples of at most 4 bytes, of 8
+	Reduce  float64    // of a byte that is reduced by protocol simple and not sent on
+	P2P     [2]float64 // of a message's bytes on one channel
 }
 
 // Transport is nil in a topology that has none.
@@ -99,8 +102,8 @@ func newLinkClass(c *linkClassConfig) *LinkClass {
 	}
 	if u := c.Unaligned; u != nil {
 		l.Unaligned = Unaligned{
-			LLStart: u.LLStart.picoseconds(), LL: float64(u.LL),
-			Simple: u.Simple.perByte(), P2P: u.P2P.perByte(),
+			LLStart: u.LLStart.picoseconds(), LL: float64(u.LL), Op: u.Op.picoseconds(),
+			Simple: u.Simple.perByte(), Reduce: float64(u.Reduce), P2P: u.P2P.perByte(),
 		}
 	}
 	return l
@@ -214,7 +217,7 @@ func (l *LinkClass) spec() map[string]any {
 	}
 	if u := l.Unaligned; u != (Unaligned{}) {
 		tree["unaligned"] = map[string]any{
-			"ll_start": nano(u.LLStart), "ll": u.LL,
+			"ll_start": nano(u.LLStart), "ll": u.LL, "op": nano(u.Op), "reduce": u.Reduce,
 			"simple": map[string]any{"4": u.Simple[0], "8": u.Simple[1]}, "p2p": map[string]any{"4": u.P2P[0], "8": u.P2P[1]},
 		}
 	}

@@ -59,9 +59,11 @@ type p2pConfig struct {
 
 type unalignedConfig struct {
 	LLStart span          `yaml:"ll_start"`
-	LL      factor        `yaml:"ll"` // these are ns per kB
+	LL      factor        `yaml:"ll"` // this and the factors below are ns per kB
+	Op      span          `yaml:"op"`
 	Simple  misalignments `yaml:"simple"`
-	P2P     misalignments `yaml:"p2p"`
+	Reduce  factor        `yaml:"reduce"`
+	P2P     misalignments `yaml:"p2p"` // on one channel
 }
 
 // misalignments are ns per kB, by the power of two that blocks begin at multiples of.

@@ -42,7 +42,7 @@ func TestTransport(t *testing.T) {
     launch: 10
     skew: 20
     p2p: {start: 1, start_simple: 2, channels: 3, channel_bandwidth: 4, chunk: 5, finish: 6, ll_bytes: 7, ll_share: 0.5}
-    unaligned: {ll_start: 1, ll: 2, simple: {4: 3, 8: 4}, p2p: {4: 5, 8: 6}}
+    unaligned: {ll_start: 1, ll: 2, op: 3, simple: {4: 3, 8: 4}, reduce: 7, p2p: {4: 5, 8: 6}}
   library: some
 `).Transport()
 	want := &topology.Transport{Library: "some", SIP: &topology.LinkClass{
@@ -57,7 +57,9 @@ func TestTransport(t *testing.T) {
 		P2P: &topology.PointToPoint{
 			Start: 1000, StartSimple: 2000, Channels: 3, ChannelBandwidth: 4e9, Chunk: 5, Finish: 6, LLBytes: 7, LLShare: 0.5,
 		},
-		Unaligned: topology.Unaligned{LLStart: 1000, LL: 2, Simple: [2]float64{3, 4}, P2P: [2]float64{5, 6}},
+		Unaligned: topology.Unaligned{
+			LLStart: 1000, LL: 2, Op: 3000, Simple: [2]float64{3, 4}, Reduce: 7, P2P: [2]float64{5, 6},
+		},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got.SIP, want.SIP)
