@@ -37,9 +37,12 @@ func tiledCost(t *topology.Topology, d dtype.DType, m, n, k int64) Kernel {
 	if cost.Ops == 0 {
 		return cost
 	}
-	took := fastestTiles(t, tilesOf(d.Size()), rate, m, n, k)
-	took *= misshapen(t.Kernels(), d.Size(), m, n, k)
-	cost.Ops = int64(math.Round(sustained(t.Kernels(), took) * rate / 1e12))
+	slower := misshapen(t.Kernels(), d.Size(), m, n, k) // in the operations, and not in what tiles take besides
+	took := fastestTiles(t, tilesOf(d.Size()), rate/slower, m, n, k)
+	if slower == 1 { // others leave power unused
+		took = sustained(t.Kernels(), took)
+	}
+	cost.Ops = int64(math.Round(took * rate / 1e12))
 	return cost
 }
 
@@ -67,7 +70,7 @@ func fastestTiles(t *topology.Topology, tiles []tile, rate float64, m, n, k int6
 	return least
 }
 
-// misshapen is the factor for products of elements of 16 bits with a dimension that is no multiple of 8.
+// misshapen is how much slower operations are of products of elements of 16 bits with a dimension that is no multiple of 8.
 func misshapen(c *topology.Kernels, elemSize int, m, n, k int64) float64 {
 	switch all := m | n | k; {
 	case elemSize > 2 || all%8 == 0:
