@@ -10,8 +10,10 @@ from typing import Any
 
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import TABLE
+from torchemu.launch.parsing import positive
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_LARGEST = (1 << 63) - 1  # that the core counts to
 
 
 class BandwidthError(Exception):
@@ -32,6 +34,8 @@ def size(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 8, 64K or 1G")
+    if number > _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than the largest size, {_LARGEST} bytes")
     return number
 
 
@@ -44,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("collective", choices=list(TABLE.kinds), metavar="COLLECTIVE", help=", ".join(TABLE.kinds))
     add("--topology", default="default", metavar="NAME|FILE", help="a topology.yaml, or a preset, of any size; default")
-    add("-g", "--ngpus", "--ranks", dest="ranks", type=int, default=0, help="without, the SIPs of the topology")
+    add("-g", "--ngpus", "--ranks", dest="ranks", type=positive, default=0, help="without, the SIPs of the topology")
     add("-b", "--minbytes", dest="begin", type=size, default=1 << 10, metavar="SIZE", help="the first, such as 8; 1K")
     add("-e", "--maxbytes", dest="end", type=size, default=16 << 20, metavar="SIZE", help="the last, such as 1G; 16M")
     add("-f", "--stepfactor", dest="factor", type=int, default=2, help="from size to size; 2")
@@ -61,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "-n",
         "--iters",
-        type=int,
+        type=positive,
         default=0,
         help="calls back to back, whose mean is shown; 20 with a transport, else 1",
     )

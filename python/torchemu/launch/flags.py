@@ -11,6 +11,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends import base
 from torchemu.launch import log_files, switches
+from torchemu.launch.parsing import positive
 from torchemu.profile.recording import LEVELS
 
 _ALL = ("auto", "cpu", "gpu")  # what torchrun takes for --nproc-per-node besides a number
@@ -140,14 +141,14 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
     _flag(
         group,
         "--schedule-depth",
-        type=_positive,
+        type=positive,
         metavar="D",
         help="of pct: how many ordering constraints a bug may need to be found, 3",
     )
     _flag(
         group,
         "--explore",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="run the ordinary schedule and N others, of seeds from K on, without output, until one fails; of device "
         "programs also what --reorder moves",
@@ -155,7 +156,7 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
     _flag(
         group,
         "--exhaustive",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="run all orders in which ranks and threads can take turns, those of the fewest switches first, N at most",
     )
@@ -344,12 +345,12 @@ class _Refused(argparse.Action):
 
 
 def _processes(text: str) -> int | None:
-    return None if text in _ALL else _positive(text)
+    return None if text in _ALL else positive(text)
 
 
 def _nodes(text: str) -> int:
     """M, or MIN:MAX, of which all come."""
-    return max(_positive(part) for part in text.split(":", 1))
+    return max(positive(part) for part in text.split(":", 1))
 
 
 def _count(text: str) -> int:
@@ -363,12 +364,6 @@ def _streams(text: str) -> log_files.Streams:
         return log_files.streams(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)
 
 
 def _numbers(text: str) -> frozenset[int]:

@@ -33,6 +33,17 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{error.message}{meant}") from None
 
 
+def positive(text: str) -> int:
+    """Reads a whole number above 0.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is no such number.
+    """
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
+
+
 def _meant(words: Iterable[str], known: Iterable[str]) -> str:
     """Returns the end of a message: what may have been meant; empty where nothing is near."""
     known = sorted({name for name in known if "_" not in name})

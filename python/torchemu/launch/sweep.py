@@ -22,6 +22,7 @@ from typing import Any
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import TABLE
 from torchemu.launch import bandwidth, sweep_output, topologies
+from torchemu.launch.parsing import positive
 
 _NEAR = ("", "system.sips.", "system.", "system.network.")
 """Where a key of --set is looked for."""
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="topology.yaml files, or presets; default",
     )
     add("--algorithm", nargs="+", default=["all"], metavar="NAME", help="of torchemu algorithms, auto, or all; all")
-    add("-g", "--ranks", nargs="+", type=int, default=[0], metavar="N", help="without, the SIPs of each topology")
+    add("-g", "--ranks", nargs="+", type=positive, default=[0], metavar="N", help="without, the SIPs of each topology")
     add(
         "-b",
         "--minbytes",
@@ -86,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("-o", "--output", metavar="FILE", default="sweep.csv", help="a .csv or .parquet file; sweep.csv")
     add("--plot", metavar="FILE", help="draw time over size, and over the what-if figures, into a .png, .svg or .pdf")
-    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; as many as there are CPUs")
+    add("--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="processes; as many as there are CPUs")
     add(
         "--executor",
         default="processes",
@@ -198,12 +199,17 @@ def measure(spec: str, about: dict[str, Any]) -> dict[str, Any]:
     size = about["requested_size"]
     with tempfile.TemporaryDirectory(prefix="torchemu-") as folder:
         file = Path(folder, "topology.yaml")
-        file.write_text(spec)
+        file.write_text(spec, encoding="utf-8")
         options = argparse.Namespace(
             collective=about["collective"], topology=str(file), ranks=about["ranks"], algorithm=about["requested"],
             dtype=about["dtype"], root=0, iters=0, begin=size, end=size, step=0, factor=2,
         )  # fmt: skip
-        ((_, row),) = bandwidth.rows(options)
+        try:
+            ((_, row),) = bandwidth.rows(options)
+        except bandwidth.BandwidthError as error:  # what the user wrote is --set, and not this file
+            raise bandwidth.BandwidthError(
+                str(error).replace(f"{file}:1", "--set").replace(str(file), "--set")
+            ) from None
     return {**{k: v for k, v in about.items() if k != "requested_size"}, **{k: row[k] for k in sweep_output.MEASURED}}
 
 
@@ -219,9 +225,13 @@ def _executor(options: argparse.Namespace) -> Iterator[Executor]:
     if options.executor == "processes":
         # Go's runtime does not survive a fork.
         context = multiprocessing.get_context("spawn")
-        pool = concurrent.futures.ProcessPoolExecutor(max(1, options.jobs), context, _wait_for_the_parent)
+        pool = concurrent.futures.ProcessPoolExecutor(options.jobs, context, _wait_for_the_parent)
         try:
             yield pool
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()  # what they measure may take minutes
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
     elif scheme == "dask":

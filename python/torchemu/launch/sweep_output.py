@@ -62,6 +62,8 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self._out.close()
+        if not self.rows:
+            self.remove()
 
     def note(self, key: str, row: dict[str, Any]) -> None:
         """Adds a result."""

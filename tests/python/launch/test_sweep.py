@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
+import time
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +76,7 @@ def test_it_goes_on_after_an_interrupt(capsys: pytest.CaptureFixture[str], monke
         (["-o", "no/sweep.csv"], "there is no folder no"),
         (["--set", "link.speed=3"], "--set link.speed: topology 'sips2' has no such key"),
         (["--set", "link"], "want a key of topology files and values"),
-        (["--set", "link.bandwidth=fast"], "bandwidth"),
+        (["--set", "link.bandwidth=fast"], "torchemu: --set: system.sips.link.bandwidth: must be a bandwidth in GB/s"),
         (["-e", "1"], "there are none"),
         (["-f", "1"], "a factor of 1"),
         (["--algorithm", "quick"], 'unknown all_reduce algorithm "quick"'),
@@ -83,6 +86,26 @@ def test_it_goes_on_after_an_interrupt(capsys: pytest.CaptureFixture[str], monke
 def test_mistakes(args: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["sweep", *SMALL, *args]) == 1
     assert why in capsys.readouterr().err
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("args", [["-g", "0"], ["-g", "2", "-1"], ["--jobs", "0"], ["--jobs", "-1"]])
+def test_numbers_that_are_none(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["sweep", *SMALL, *args])
+    assert f"'{args[-1]}' is not a positive number" in capsys.readouterr().err
+
+
+def test_an_interrupt_does_not_wait_for_what_is_measured() -> None:
+    options = argparse.Namespace(executor="processes", jobs=1)
+    with pytest.raises(KeyboardInterrupt), sweep._executor(options) as executor:
+        executor.submit(int).result()  # the process has started
+        measuring = executor.submit(time.sleep, 20)
+        while not measuring.running():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+    with pytest.raises(BrokenProcessPool):
+        measuring.result()
 
 
 def test_pareto() -> None:
