@@ -8,6 +8,7 @@ the thread ends the process.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -53,11 +54,16 @@ class Output:
     """Standard output: where nobody reads it any more the command ends, as others do by SIGPIPE.
 
     Args:
-        stream: the one behind.
+        stream: the one behind; None, as Python has it where the process was started without one, takes all.
+
+    Attributes:
+        failure: why the stream last did not take a text, as a full disk does not.
     """
 
+    failure: Exception | None = None
+
     def __init__(self, stream: Any) -> None:
-        self._stream = stream
+        self._stream = io.StringIO() if stream is None else stream
 
     def __getattr__(self, name: str) -> Any:
         """All else is the stream's behind."""
@@ -69,7 +75,7 @@ class Output:
         Raises:
             Unread: nobody reads it.
         """
-        with _read_by_somebody():
+        with self._noting_failures():
             written: int = self._stream.write(text)
             return written
 
@@ -80,16 +86,18 @@ class Output:
 
     def flush(self) -> None:
         """Flushes the stream; errors are those of write."""
-        with _read_by_somebody():
+        with self._noting_failures():
             self._stream.flush()
 
-
-@contextlib.contextmanager
-def _read_by_somebody() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise Unread from None
+    @contextlib.contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise Unread from None
+        except (OSError, UnicodeEncodeError) as error:
+            self.failure = error
+            raise
 
 
 def stop_writing(stream: Any) -> None:

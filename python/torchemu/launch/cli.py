@@ -26,15 +26,16 @@ def _status(argv: list[str] | None) -> int:
 
 
 def command(action: Callable[[], int]) -> int:
-    """Runs a command that prints, and returns its exit status: 130 after Ctrl-C, and 141, without a word, when nobody
-    reads its output any more.
+    """Runs a command that prints, and returns its exit status: 130 after Ctrl-C, 141, without a word, when nobody reads
+    its output any more, and 1 when that cannot be written.
 
     Args:
         action: does the work and returns the status of its own.
     """
     stdout = sys.stdout
+    output = interrupts.Output(stdout)
     try:
-        with interrupts.ends_the_process(), contextlib.redirect_stdout(interrupts.Output(stdout)):
+        with interrupts.ends_the_process(), contextlib.redirect_stdout(output):
             status = action()
             sys.stdout.flush()
             return status
@@ -44,3 +45,17 @@ def command(action: Callable[[], int]) -> int:
     except KeyboardInterrupt as interrupt:
         print(interrupts.told(interrupt), file=sys.stderr)
         return interrupts.EXIT_STATUS
+    except (OSError, UnicodeEncodeError) as error:
+        if error is not output.failure:
+            raise
+        interrupts.stop_writing(stdout)
+        print(f"torchemu: standard output: {_why(error)}", file=sys.stderr)
+        return 1
+
+
+def _why(error: OSError | UnicodeEncodeError) -> str:
+    """Returns why a text could not be printed."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    unknown = error.object[error.start : error.end]
+    return f"its encoding, {error.encoding}, has no {unknown!a}; PYTHONUTF8=1 makes it UTF-8"

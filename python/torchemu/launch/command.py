@@ -115,8 +115,10 @@ class _Run:
     def __init__(self, options: argparse.Namespace, program: Program, launch: Launch, topology: str) -> None:
         self._options, self._program, self._launch, self._topology = options, program, launch, topology
         self._restarts = 0
-        with _told():
+        try:
             self._logs = _log_files(options, launch.nproc)
+        except OSError as error:
+            raise RunError(f"--log-dir {options.log_dir}: the folder cannot be made: {error.strerror}") from error
 
     def status(self) -> int:
         """Runs the program, under one schedule or under many; returns the exit status."""

@@ -40,12 +40,12 @@ def write(options: argparse.Namespace) -> int:
     (front_end,) = (f for f in base.front_ends() if f.torch is not None and f.torch.is_default)
     target = Path(options.folder, *front_end.packages)
     try:
-        if target.exists() and _HEADER not in (target / "__init__.pyi").read_text():
+        if target.exists() and _HEADER not in (target / "__init__.pyi").read_text(encoding="utf-8"):
             raise StubsError(f"{target}: there is something else, which is left as it is")
         shutil.rmtree(target, ignore_errors=True)
         for path, text in stubs(front_end).items():
             (target / path).parent.mkdir(parents=True, exist_ok=True)
-            (target / path).write_text(text)
+            (target / path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise StubsError(f"{error.filename}: {os.strerror(error.errno or 0)}") from None
     print(f"{target}: stubs for programs that import {target.name}")
@@ -77,7 +77,7 @@ def _is_there(module: str) -> bool:
 
 def _lines(file: Path, seconds: Collection[str]) -> Iterator[str]:
     """Yields the lines of a stub, without its own docstring and the modules that torchemu has besides."""
-    for line in file.read_text().splitlines(keepends=True):
+    for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
         module = _OWN.match(line)
         if not line.startswith('"""') and (module is None or module[1] in seconds):
             yield line

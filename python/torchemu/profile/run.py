@@ -119,7 +119,7 @@ def _write(world: runtime.World, recording: Recording, path: str, first: int) ->
     about["collectives"] = world.collectives(first)
     about["failure"] = world.failure
     about["waits"] = list(world.waits) if world.failure else []
-    Path(path, RUN_FILE).write_text(json.dumps(about))
+    Path(path, RUN_FILE).write_text(json.dumps(about), encoding="utf-8")
 
 
 __all__ = ["LEVELS", "RUN_FILE", "form", "prepare", "reader", "traced"]

@@ -95,7 +95,7 @@ def _comparison(options: argparse.Namespace) -> None:
 def _publish(html: str, text: str, file: Path) -> None:
     """Writes the page, then prints: who reads that may stop before the end."""
     try:
-        file.write_text(html)
+        file.write_text(html, encoding="utf-8")
     except OSError as error:
         raise ReportError(f"the page cannot be written to {file}: {error.strerror}") from error
     print(f"{text}\n\npage written to {file}")

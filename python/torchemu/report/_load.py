@@ -157,7 +157,7 @@ def load(folder: Path) -> Run:
 
 def _fabric(file: Path) -> dict[str, Any] | None:
     try:
-        about = json.loads(file.read_text())
+        about = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

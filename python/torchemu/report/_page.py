@@ -112,7 +112,7 @@ _DOCUMENT = """<!DOCTYPE html>
 
 
 def _resource(name: str) -> str:
-    return resources.files("torchemu.report").joinpath(name).read_text()
+    return resources.files("torchemu.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _head(run: Run) -> str:

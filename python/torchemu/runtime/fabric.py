@@ -50,7 +50,7 @@ def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
         )
     with tempfile.TemporaryDirectory(prefix="torchemu-") as folder:
         file = Path(folder, f"{topology}.yaml")
-        file.write_text(go.ResizedTopology(topology, nnodes, nproc))
+        file.write_text(go.ResizedTopology(topology, nnodes, nproc), encoding="utf-8")
         yield os.fspath(file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,64 @@ def test_a_pipe_of_the_programs_own_is_its_own_business(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "BrokenPipeError: [Errno 32] Broken pipe" in done.stderr
+
+
+def printing(*command: str, shell: str = "", **environment: str) -> tuple[int, str, str]:
+    """The exit status, output and errors of a torchemu command, with other redirections and environment variables."""
+    line = f'exec "$0" -m torchemu "$@" {shell}'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, *command],
+        env={**os.environ, **environment}, capture_output=True, encoding="utf-8", timeout=60, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+COMMANDS = [
+    ["algorithms"],
+    ["topology", "show", "sips8"],
+    ["schema", "ccl"],
+    ["bandwidth", "all_reduce", "-b", "1K", "-e", "1K"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk(command: list[str]) -> None:
+    full = (1, "", "torchemu: standard output: No space left on device\n")
+    assert printing(*command, shell="> /dev/full") == full
+
+
+@pytest.mark.parametrize("command", COMMANDS[:2])
+def test_no_standard_output(command: list[str]) -> None:
+    assert printing(*command, shell=">&-") == (0, "", "")
+
+
+def test_a_run_without_standard_output(tmp_path: Path) -> None:
+    script = written(tmp_path, "print('nobody reads this')\n")
+    assert printing("run", "--nproc-per-node", "2", str(script), shell=">&-") == (0, "", "")
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_characters_that_the_locale_does_not_have() -> None:
+    status, _, errors = printing("topology", "show", "sips2", **ASCII)
+    said = (
+        "torchemu: standard output: its encoding, ascii, has no '\\u2500\\u2500\\u2500'; PYTHONUTF8=1 makes it UTF-8\n"
+    )
+    assert (status, errors) == (1, said)
+
+
+def test_files_are_utf_8_in_any_locale(tmp_path: Path) -> None:
+    script, out = written(tmp_path, "import torch\n"), str(tmp_path / "out")
+    assert printing("run", "--nproc-per-node", "2", "--trace", out, str(script), **ASCII)[0] == 0
+    assert printing("report", out, **{**ASCII, "PYTHONIOENCODING": "utf-8"})[0] == 0
+    assert "µ" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_log_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = written(tmp_path, "pass\n", "script.py")
+    assert cli.main(["run", "--nproc-per-node", "1", "--log-dir", str(script), str(script)]) == 1
+    assert capsys.readouterr().err == f"torchemu: --log-dir {script}: the folder cannot be made: File exists\n"
 
 
 def test_errors_name_the_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

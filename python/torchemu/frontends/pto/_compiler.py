@@ -76,7 +76,7 @@ def _compiled(source: Path, flags: Sequence[str], include_dirs: Sequence[str | o
     command = [*flags, *(f"-I{folder}" for folder in folders)]
     text = _run(["g++", *command, "-E", str(source)], source)
     key = hashlib.sha256()
-    for part in (text, *flags, _version(), _RUNTIME.read_text(), *_OWN, *_LINKED):
+    for part in (text, *flags, _version(), _RUNTIME.read_text(encoding="utf-8"), *_OWN, *_LINKED):
         key.update(part.encode() + b"\0")
     target = _folder() / f"{source.stem}-{key.hexdigest()[:32]}.so"
     if not target.exists():
