@@ -4,13 +4,15 @@
 package distributed
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
-	"slices"
 )
 
 // Options are the choices of ccl.yaml that a backend follows.
@@ -49,13 +51,14 @@ type Backend struct {
 	mirror   *mirror             // nil: every rank runs
 }
 
-// NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.
+// NewBackend returns a backend for the World. It is an error when a collective has no algorithm of the name in o.
 func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
-	if o.Algorithm == "" {
-		o.Algorithm = ccl.Auto
+	o.Algorithm = cmp.Or(o.Algorithm, ccl.Auto)
+	if err := checkNamed(collective.AllReduce, o.Algorithm); err != nil {
+		return nil, err
 	}
-	if o.Algorithm != ccl.Auto {
-		if _, err := ccl.Lookup(collective.AllReduce, o.Algorithm); err != nil {
+	for c := range collective.NumKinds {
+		if err := checkNamed(c, cmp.Or(o.Chosen[c], ccl.Auto)); err != nil {
 			return nil, err
 		}
 	}
@@ -70,6 +73,15 @@ func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
 		tuner:    ccl.NewTuner(w.Topology),
 		library:  library,
 	}, nil
+}
+
+// checkNamed verifies that a collective has an algorithm of a name, which may be Auto.
+func checkNamed(c collective.Kind, name string) error {
+	if name == ccl.Auto {
+		return nil
+	}
+	_, err := ccl.Lookup(c, name)
+	return err
 }
 
 // libraryOf finds the library that is to choose; nil: none is.

@@ -312,6 +312,19 @@ func TestBadArguments(t *testing.T) {
 			_, err := distributed.NewBackend(c.World, distributed.Options{Algorithm: "rinq"})
 			return err
 		}, "rinq"},
+		{func() error {
+			chosen := map[collective.Kind]string{collective.Broadcast: "rinq", collective.AllReduce: "ring"}
+			_, err := distributed.NewBackend(c.World, distributed.Options{Chosen: chosen})
+			return err
+		}, `unknown broadcast algorithm "rinq"`},
+		{func() error { _, err := c.NewGroup(1, "other", []int{0, 2, 0}); return err },
+			"group other: the ranks [0 2 0] are not all different"},
+		{func() error {
+			_, err := c.group.AllReduce(distributed.Caller{Rank: 0}, nil, tensor.Sum)
+			return err
+		}, "all_reduce: a tensor is nil"},
+		{func() error { _, err := c.group.Send(distributed.Caller{Rank: 0}, 1, 0, nil); return err },
+			"send: a tensor is nil"},
 	} {
 		if err := k.call(); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("got %v, want %q", err, k.want)

@@ -40,7 +40,7 @@ type ProcessGroup struct {
 	watchdogs []watchdog // by group rank; nil before the first SetTimeout
 }
 
-// NewGroup makes a process group of World ranks, each on the representative PE of its SIP.
+// NewGroup makes a process group of World ranks, each on the representative PE of its SIP. No rank is in it twice.
 func (b *Backend) NewGroup(id int, name string, members []int) (*ProcessGroup, error) {
 	if len(members) == 0 {
 		return nil, fmt.Errorf("a process group needs at least one rank")
@@ -53,6 +53,9 @@ func (b *Backend) NewGroup(id int, name string, members []int) (*ProcessGroup, e
 		devices[i] = b.World.Topology.PE(r, 0, 0)
 	}
 	g := b.newGroup(id, name, slices.Clone(members), devices)
+	if len(g.index) < len(members) {
+		return nil, fmt.Errorf("group %s: the ranks %v are not all different", name, members)
+	}
 	b.groups = append(b.groups, g)
 	return g, nil
 }

@@ -3,6 +3,7 @@ package distributed
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,11 @@ func (o *Operation) tensors() [2][]*tensor.Tensor { return [2][]*tensor.Tensor{o
 
 // check verifies what one rank can know to be wrong.
 func (o *Operation) check(g *ProcessGroup, member int) error {
+	for _, list := range o.tensors() {
+		if slices.Contains(list, nil) {
+			return fmt.Errorf("%s: a tensor is nil", o.Name)
+		}
+	}
 	d := o.dtype()
 	for _, list := range o.tensors() {
 		for _, t := range list {

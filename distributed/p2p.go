@@ -120,7 +120,7 @@ func (l *letter) access() tensor.Access {
 
 // post issues a letter and lets it meet the other side, if that is there.
 func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
-	if err := l.checkPeer(); err != nil {
+	if err := l.checkCall(); err != nil {
 		return nil, err
 	}
 	host, err := g.backend.World.Rank(c.Rank)
@@ -204,10 +204,14 @@ func (l *letter) lose(err error) {
 	}
 }
 
-func (l *letter) checkPeer() error {
-	peer, word := l.from, "source"
+// checkCall verifies what the member that issues the letter can know to be wrong.
+func (l *letter) checkCall() error {
+	name, peer, word := "recv", l.from, "source"
 	if l.sending {
-		peer, word = l.to, "destination"
+		name, peer, word = "send", l.to, "destination"
+	}
+	if l.tensor == nil {
+		return fmt.Errorf("%s: a tensor is nil", name)
 	}
 	if peer == AnySource && !l.sending || peer >= 0 && peer < l.group.Size() {
 		return nil

@@ -59,15 +59,22 @@ type Failure struct {
 // not in it.
 type SpawnError struct{ Failures []Failure }
 
+// Error says of each rank why it failed, once for all that failed for the same reason.
 func (e *SpawnError) Error() string {
-	var b strings.Builder
-	for i, f := range e.Failures {
-		if i > 0 {
-			b.WriteByte('\n')
+	ranks := map[string]torchemu.Ranks{}
+	var reasons []string
+	for _, f := range e.Failures {
+		reason := f.Err.Error()
+		if ranks[reason] == nil {
+			reasons = append(reasons, reason)
 		}
-		fmt.Fprintf(&b, "rank %d: %v", f.Rank, f.Err)
+		ranks[reason] = append(ranks[reason], f.Rank)
 	}
-	return b.String()
+	lines := make([]string, len(reasons))
+	for i, reason := range reasons {
+		lines[i] = fmt.Sprintf("%v: %s", ranks[reason], reason)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Unwrap gives errors.Is and errors.As every rank's error.
@@ -83,6 +90,9 @@ func (e *SpawnError) Unwrap() []error {
 // waits, and returns when all have ended and what they issued is done. If ranks fail (by error or panic) the others
 // are unwound and a [*SpawnError] is returned. A rank that a fault kills has not failed.
 func Spawn(w *torchemu.World, nprocs int, fn func(p *Process) error) error {
+	if nprocs < 0 {
+		return fmt.Errorf("%d ranks: there must be at least 0", nprocs)
+	}
 	s := NewScheduler(w, nprocs, nil)
 	procs := make([]*Process, nprocs)
 	for i := range procs {

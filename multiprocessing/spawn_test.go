@@ -270,3 +270,29 @@ func TestWaitsThatTellAreSpelledOut(t *testing.T) {
 		}
 	}
 }
+
+// Most ranks of a large world fail for one reason, which is said once.
+func TestAReasonIsSaidOnceForAllRanksThatHaveIt(t *testing.T) {
+	w := newWorld(t)
+	err := multiprocessing.Spawn(w, 8, func(p *multiprocessing.Process) error {
+		if p.ID == 2 {
+			return errors.New("out of cheese")
+		}
+		return errors.New("out of\nbread")
+	})
+	want := "ranks 0, 1 and 3-7: out of\nbread\nrank 2: out of cheese"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	var spawn *multiprocessing.SpawnError
+	if !errors.As(err, &spawn) || len(spawn.Failures) != 8 {
+		t.Errorf("the failures are %v, want one for each rank", spawn)
+	}
+}
+
+func TestANumberOfRanksThatIsNone(t *testing.T) {
+	err := multiprocessing.Spawn(newWorld(t), -1, func(*multiprocessing.Process) error { return nil })
+	if err == nil || err.Error() != "-1 ranks: there must be at least 0" {
+		t.Errorf("got %v", err)
+	}
+}
