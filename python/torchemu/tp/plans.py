@@ -1,7 +1,7 @@
 """Plans: what a tensor parallel layer does in a pass, as data; and running through one on a front end's tensors.
 
 The Go core makes plans (tp/plan.go says what its steps mean) and runs through them on its own tensors. Here an executor
-runs through the same ones on any tensors: a front end brings what does a step.
+runs through the same ones, of whose steps a front end's Operations does each.
 """
 
 from __future__ import annotations
@@ -10,45 +10,23 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import KINDS
+from torchemu.frontends.numpy.plan_operations import Operations
 
 COLLECTIVES = frozenset(KINDS)
 """The operations of plans that are no front end's alone."""
 
 
-class Work(Protocol):
-    """A collective under way."""
-
-    def wait(self) -> Any:
-        """Makes the rank's stream wait for its end."""
-
-
-class Operations(Protocol):
-    """A front end's operations among the ranks of a group. The Go core says what each does (tp/plan.go)."""
-
-    def local(self, step: Step, operands: Sequence[Any]) -> Any:
-        """Does a local step, charges the rank's device what the step says, and returns what it makes: one value, or as
-        many as the step says."""
-
-    def collective(self, step: Step, operands: Sequence[Any]) -> tuple[Any, Work | None]:
-        """Issues a collective and returns its result and a Work. The stream waits for one that is beside when Work.wait
-        is called; for others at once, and their Work is not used."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One operation.
+    """One operation, as the Go core's Step says it (tp/plan.go).
 
     Attributes:
-        op: which.
-        inputs, outputs: the values that it reads and makes.
+        inputs, outputs: the values that it reads and makes, by their numbers.
         parameters: what it is to know besides.
-        after: the collectives, by their place among the steps, that the stream waits for first.
-        beside: the stream does not wait for this collective before a step that has it in ``after``.
-        drop: values that are no longer needed.
         costs: the step as the Go core has it, which says what it costs (its StepCosts); "" for nothing.
     """
 
@@ -64,19 +42,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One pass of a layer.
+    """One pass of a layer, as the Go core's Plan says it."""
 
-    Attributes:
-        name: what messages call it.
-        inputs: what the first values are.
-        values: how many there are.
-        steps: in the order in which a rank issues them.
-        after: the collectives that the stream waits for in the end.
-        outputs: the values that it returns, by name: the output, or gradients by the inputs that they are of.
-        saved: those that the backward plan is given after the gradient.
-    """
-
-    name: str
     inputs: tuple[str, ...]
     values: int
     steps: tuple[Step, ...]
@@ -124,7 +91,7 @@ def _read(plan: Mapping[str, Any]) -> Plan:
     ])  # fmt: skip
     outputs = {output["name"]: output["value"] for output in plan["outputs"] or ()}
     after, saved = tuple(plan.get("after", ())), tuple(plan.get("saved", ()))
-    return Plan(plan["name"], tuple(plan["inputs"]), plan["values"], steps, after, outputs, saved)
+    return Plan(tuple(plan["inputs"]), plan["values"], steps, after, outputs, saved)
 
 
 def execute(plan: Plan, operations: Operations, inputs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
