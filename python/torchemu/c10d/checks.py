@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,18 @@ from torchemu.runtime.buffer import BUFFERS, Buffer, Device, buffer_of
 
 if TYPE_CHECKING:
     from torchemu.c10d.group import Group
+
+
+def integer(value: Any, parameter: str) -> int:
+    """Returns a whole number of any kind, such as NumPy's, as Python's.
+
+    Raises:
+        TypeError: the value is no whole number.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{parameter} must be an integer, not {value!r}") from None
 
 
 def check_tensor(value: Any, parameter: str) -> Buffer:
@@ -205,10 +218,12 @@ def splits(sizes: Sequence[int] | None, t: Buffer, world: int) -> list[int]:
     """The rows of a tensor that are for, or from, each rank.
 
     Raises:
+        TypeError: a size is no integer.
         RuntimeError: sizes does not fit the tensor or the group.
         ValueError: without sizes, the rows cannot be shared equally. (gloo then exchanges halves of elements.)
     """
     rows = t.shape[0] if t.shape else 0
+    sizes = [integer(size, "a split size") for size in sizes] if sizes is not None else []
     if not sizes:
         if not t.shape or rows % world:
             raise ValueError("Tensor's dim 0 does not divide equally across group size")
@@ -217,4 +232,4 @@ def splits(sizes: Sequence[int] | None, t: Buffer, world: int) -> list[int]:
         raise RuntimeError("Number of tensor splits not equal to group size")
     if sum(sizes) != rows or min(sizes) < 0:
         raise RuntimeError("Split sizes doesn't match total dim 0 size")
-    return list(sizes)
+    return sizes

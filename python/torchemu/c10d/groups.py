@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
 from torchemu.c10d import backends
+from torchemu.c10d.checks import integer
 from torchemu.c10d.group import Group
 from torchemu.c10d.membership import groups
 from torchemu.runtime.buffer import TensorClass, chosen
@@ -190,15 +191,16 @@ def group_rank_of(group: Group, global_rank: int | None, group_rank: int | None)
     """The group rank that a call names in one of two ways.
 
     Raises:
+        TypeError: the rank is no integer.
         ValueError: in both, or in none; the rank is not in the group.
     """
     if group_rank is not None:
         if global_rank is not None:
             raise ValueError("Can't specify both group_rank and global_rank")
-        return group_rank
+        return integer(group_rank, "a rank")
     if global_rank is None:
         raise ValueError("Must specify global_rank or group_rank")
-    return get_group_rank(group, global_rank)
+    return get_group_rank(group, integer(global_rank, "a rank"))
 
 
 def global_rank_of(group: Group, global_rank: int | None, group_rank: int | None) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.c10d import backends
+from torchemu.c10d.checks import integer
 from torchemu.c10d.custom_groups import Plan, is_custom
 from torchemu.c10d.group import Group
 from torchemu.c10d.groups import (
@@ -58,6 +59,7 @@ def new_group(
         the group; NON_GROUP_MEMBER for a rank that is not in it.
 
     Raises:
+        TypeError: a rank is no integer.
         ValueError: too many ranks, one twice, or one that does not exist.
         MismatchError: another rank makes this group of other ranks.
     """
@@ -75,7 +77,9 @@ def new_group(
 def _checked_ranks(whole: Group, ranks: Iterable[int] | None, sort_ranks: bool) -> list[int]:
     if whole.sharded:
         raise NotImplementedError("groups of the shards of a single worker are not supported")
-    chosen = list(range(whole.size())) if ranks is None else list(ranks)
+    chosen = (
+        list(range(whole.size())) if ranks is None else [integer(rank, "a rank of the new group") for rank in ranks]
+    )
     if sort_ranks:
         chosen.sort()
     if len(set(chosen)) != len(chosen):

@@ -6,7 +6,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.c10d.checks import check_place, check_tensor, refuse_shards
+from torchemu.c10d.checks import check_place, check_tensor, integer, refuse_shards
 from torchemu.c10d.group import Group
 from torchemu.c10d.groups import (
     default_group,
@@ -154,8 +154,9 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
     refuse_shards(group, "send" if sending else "recv")
     if sending:
         _check_exists(group, peer, "destination")
-    if tag < 0:
-        raise RuntimeError(f"Tag must be nonnegative, not {tag}")
+    tag = integer(tag, "tag")
+    if not 0 <= tag < 1 << 63:
+        raise RuntimeError(f"Tag must be nonnegative, not {tag}" if tag < 0 else f"Tag must fit 64 bits, not {tag}")
     buffer = tensor if type(tensor) in BUFFERS else buffer_of(tensor)
     check_place(group, "tensor", (buffer,))
     context, name = runtime.current(), "send" if sending else "recv"

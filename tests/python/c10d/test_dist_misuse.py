@@ -39,6 +39,35 @@ ROWS = {
         RuntimeError,
         "ProcessGroupGloo::allgather: invalid tensor size at index 0 (expected (2, 2), got (2, 3))",
     ),
+    "broadcast from a text": Row(lambda: dist.broadcast(f32(2), "0"), TypeError, "a rank must be an integer, not '0'"),
+    "reduce to half a rank": Row(
+        lambda: dist.reduce(f32(2), group_dst=0.5), TypeError, "a rank must be an integer, not 0.5"
+    ),
+    "send to a text": Row(lambda: dist.send(f32(2), "1"), TypeError, "a rank must be an integer, not '1'"),
+    "receive from a text": Row(lambda: dist.irecv(f32(2), "1"), TypeError, "a rank must be an integer, not '1'"),
+    "objects from a text": Row(
+        lambda: dist.broadcast_object_list([1], "0"), TypeError, "a rank must be an integer, not '0'"
+    ),
+    "tag that is a text": Row(lambda: dist.send(f32(2), 1, tag="a"), TypeError, "tag must be an integer, not 'a'"),
+    "tag that is too large": Row(
+        lambda: dist.send(f32(2), 1, tag=1 << 63), RuntimeError, "Tag must fit 64 bits, not 9223372036854775808"
+    ),
+    "group of texts": Row(
+        lambda: dist.new_group("01"), TypeError, "a rank of the new group must be an integer, not '0'"
+    ),
+    "group of fractions": Row(
+        lambda: dist.new_group([0.0]), TypeError, "a rank of the new group must be an integer, not 0.0"
+    ),
+    "splits that are texts": Row(
+        lambda: dist.all_to_all_single(f32(2), f32(2), ["1", "1"]),
+        TypeError,
+        "a split size must be an integer, not '1'",
+    ),
+    "splits that are fractions": Row(
+        lambda: dist.all_to_all_single(f32(2), f32(2), None, [1.0, 1.0]),
+        TypeError,
+        "a split size must be an integer, not 1.0",
+    ),
     "reduce_scatter wrong size": Row(
         lambda: dist.reduce_scatter(f32(2), [f32(3), f32(2)]),
         RuntimeError,
