@@ -68,7 +68,7 @@ func (op ReduceOp) Check(d dtype.DType) error {
 	case op >= BAnd && d.IsFloat():
 		return fmt.Errorf("reduce op %v is not defined on %v: want an integer dtype or bool", op, d)
 	case op == Avg && d == dtype.Bool:
-		return fmt.Errorf("reduce op avg is not defined on bool: want a number dtype, or one of sum, prod, min, max")
+		return fmt.Errorf("reduce op avg is not defined on bool: want a number dtype, or one of sum, prod, min, max, band, bor, bxor")
 	}
 	return nil
 }

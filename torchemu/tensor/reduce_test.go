@@ -33,6 +33,31 @@ func TestParseReduceOp(t *testing.T) {
 	}
 }
 
+// Where an error lists operations, they are all that the type has.
+func TestErrorsListTheOperationsThatThereAre(t *testing.T) {
+	for _, op := range allOps {
+		for _, d := range dtype.All() {
+			err := op.Check(d)
+			if err == nil {
+				continue
+			}
+			_, list, found := strings.Cut(err.Error(), "one of ")
+			if !found {
+				continue
+			}
+			var want []string
+			for _, other := range allOps {
+				if other.Check(d) == nil {
+					want = append(want, other.String())
+				}
+			}
+			if got := strings.Join(want, ", "); list != got {
+				t.Errorf("%v: want the list %q", err, got)
+			}
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for _, op := range append(allOps, tensor.BXor+1, 255) {
 		for _, d := range append(dtype.All(), dtype.Invalid, 200) {
