@@ -103,9 +103,11 @@ def distributed(
             the test, or is loaded with it.
 
     Raises:
-        TypeError: the test is a coroutine, a generator or a class.
+        TypeError: the test is a coroutine, a generator or a class; world_size is no integer.
         ValueError: world_size is not positive. When the test runs: there is no such torch.
     """
+    if world_size is not None and not isinstance(world_size, int):
+        raise TypeError(f"world_size must be an integer, not {world_size!r}")
     if world_size is not None and world_size < 1:
         raise ValueError(f"world_size must be at least 1, not {world_size}")
     setting = (world_size, topology, ccl, seed, isolate, virtual_clock, check, reorder, faults, torch)

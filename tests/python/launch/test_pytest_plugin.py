@@ -431,6 +431,9 @@ def test_no_coroutines_and_generators() -> None:
 def test_settings_are_checked_at_once() -> None:
     with pytest.raises(ValueError, match="world_size must be at least 1, not 0"):
         torchemu.distributed(world_size=0)
+    for number in ("2", 2.0):
+        with pytest.raises(TypeError, match=f"world_size must be an integer, not {number!r}"):
+            torchemu.distributed(world_size=number)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="worldsize"):
         torchemu.distributed(worldsize=2)
 
