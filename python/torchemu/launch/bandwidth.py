@@ -47,29 +47,85 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument
     add("collective", choices=list(TABLE.kinds), metavar="COLLECTIVE", help=", ".join(TABLE.kinds))
-    add("--topology", default="default", metavar="NAME|FILE", help="a topology.yaml, or a preset, of any size; default")
-    add("-g", "--ngpus", "--ranks", dest="ranks", type=positive, default=0, help="without, the SIPs of the topology")
-    add("-b", "--minbytes", dest="begin", type=size, default=1 << 10, metavar="SIZE", help="the first, such as 8; 1K")
-    add("-e", "--maxbytes", dest="end", type=size, default=16 << 20, metavar="SIZE", help="the last, such as 1G; 16M")
-    add("-f", "--stepfactor", dest="factor", type=int, default=2, help="from size to size; 2")
-    add("-i", "--stepbytes", dest="step", type=size, default=0, metavar="SIZE", help="from size to size, not a factor")
-    add("-d", "--datatype", dest="dtype", default="float", help="of the elements, such as half or bfloat16; float")
+    add(
+        "--topology",
+        default="default",
+        metavar="NAME|FILE",
+        help="a topology.yaml, or a preset, resized to the ranks (default: default)",
+    )
+    add(
+        "-g",
+        "--ngpus",
+        "--ranks",
+        dest="ranks",
+        type=positive,
+        default=0,
+        help="the number of ranks (default: the SIPs of the topology)",
+    )
+    add(
+        "-b",
+        "--minbytes",
+        dest="begin",
+        type=size,
+        default=1 << 10,
+        metavar="SIZE",
+        help="the first size, such as 8 or 64K (default: 1K)",
+    )
+    add(
+        "-e",
+        "--maxbytes",
+        dest="end",
+        type=size,
+        default=16 << 20,
+        metavar="SIZE",
+        help="the last size, such as 1G (default: 16M)",
+    )
+    add(
+        "-f",
+        "--stepfactor",
+        dest="factor",
+        type=int,
+        default=2,
+        metavar="FACTOR",
+        help="the factor by which sizes grow (default: 2)",
+    )
+    add(
+        "-i",
+        "--stepbytes",
+        dest="step",
+        type=size,
+        default=0,
+        metavar="SIZE",
+        help="the bytes by which sizes grow, instead of a factor",
+    )
+    add(
+        "-d",
+        "--datatype",
+        dest="dtype",
+        default="float",
+        help="the type of elements, such as half or bfloat16 (default: float)",
+    )
     add(
         "-o",
         "--op",
         default="sum",
         choices=("sum", "prod", "max", "min", "avg"),
-        help="of reductions; all alike",
+        help="the reduction (default: sum); all take the same time",
     )
-    add("-r", "--root", type=int, default=0, help="of the collectives that have one; 0")
+    add("-r", "--root", type=int, default=0, help="the root, of collectives that have one (default: 0)")
     add(
         "-n",
         "--iters",
         type=positive,
         default=0,
-        help="calls back to back, whose mean is shown; 20 with a transport, else 1",
+        help="calls back to back, whose mean is shown (default: 20 where the topology has a transport, else 1)",
     )
-    add("--algorithm", default="auto", metavar="NAME", help="one of `torchemu algorithms`; auto, the fastest")
+    add(
+        "--algorithm",
+        default="auto",
+        metavar="NAME",
+        help="one that torchemu algorithms lists (default: auto, the fastest)",
+    )
     add("--json", action="store_true", help="print JSON: rows with size, time_us, algorithm, algbw and busbw")
     parser.set_defaults(action=bandwidth)
 

@@ -25,13 +25,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="measurements")
     parser.add_argument(
-        "--gemm", metavar="FILE", help="measured products, too: CSV with the columns dtype, m, n, k, us; see kernels"
+        "--gemm",
+        metavar="FILE",
+        help="measured products, too: CSV with the columns dtype, m, n, k, us; see the key kernels",
     )
-    parser.add_argument("--library", default="nccl-2.28", metavar="NAME", help="whose choices the times are of")
+    parser.add_argument(
+        "--library",
+        default="nccl-2.28",
+        metavar="NAME",
+        help="the library whose choices the times are of (default: nccl-2.28)",
+    )
     parser.add_argument(
         "--topology", default="", metavar="NAME|FILE", help="what to start from, and to take the rest of the file from"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the topology.yaml goes; without it to the output")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where the topology.yaml goes (default: standard output)"
+    )
     parser.set_defaults(action=calibrate)
 
 

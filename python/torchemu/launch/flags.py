@@ -75,7 +75,14 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="start all ranks anew after one has failed, so many times at most; faults happen at first only",
     )
-    _flag(group, "--seed", type=int, default=0, metavar="S", help="of random numbers, 0; each rank has others")
+    _flag(
+        group,
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="the seed of random numbers, of which each rank draws others (default: 0)",
+    )
     _flag(
         group,
         "--isolate",
@@ -137,13 +144,13 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         choices=("fifo", "random", "pct"),
         help="who runs of those who can: the first one, any, or one by priorities that change at random",
     )
-    _flag(group, "--schedule-seed", type=int, metavar="K", help="of the schedule, 0")
+    _flag(group, "--schedule-seed", type=int, metavar="K", help="the seed of the schedule (default: 0)")
     _flag(
         group,
         "--schedule-depth",
         type=positive,
         metavar="D",
-        help="of pct: how many ordering constraints a bug may need to be found, 3",
+        help="of pct: how many ordering constraints a bug may need to be found (default: 3)",
     )
     _flag(
         group,

@@ -18,9 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Simulates a recorded job on a fabric: Chakra execution traces (NAME.et for NAME.0.et, NAME.1.et, …, as "
         "torchemu run --trace NAME.et writes them), or GOAL, the text of LogGOPSim's schedules."
     )
-    parser.add_argument("trace", metavar="TRACE", help="the file")
+    parser.add_argument("trace", metavar="TRACE", help="the file, or NAME.et for those of all ranks")
     parser.add_argument(
-        "--topology", default="default", metavar="NAME|FILE", help="a topology.yaml, or a preset, of any size; default"
+        "--topology",
+        default="default",
+        metavar="NAME|FILE",
+        help="a topology.yaml, or a preset, resized to the ranks (default: default)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON: ranks, operations, time_us, ends_us")
     parser.set_defaults(action=replay)

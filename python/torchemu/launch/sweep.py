@@ -63,10 +63,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["default"],
         metavar="NAME|FILE",
-        help="topology.yaml files, or presets; default",
+        help="topology.yaml files, or presets, resized to the ranks (default: default)",
     )
-    add("--algorithm", nargs="+", default=["all"], metavar="NAME", help="of torchemu algorithms, auto, or all; all")
-    add("-g", "--ranks", nargs="+", type=positive, default=[0], metavar="N", help="without, the SIPs of each topology")
+    add(
+        "--algorithm",
+        nargs="+",
+        default=["all"],
+        metavar="NAME",
+        help="some that torchemu algorithms lists, auto, or all (default: all)",
+    )
+    add(
+        "-g",
+        "--ranks",
+        nargs="+",
+        type=positive,
+        default=[0],
+        metavar="N",
+        help="the number of ranks (default: the SIPs of each topology)",
+    )
     add(
         "-b",
         "--minbytes",
@@ -74,25 +88,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=bandwidth.size,
         default=1 << 10,
         metavar="SIZE",
-        help="the first size; 1K",
+        help="the first size, such as 8 or 64K (default: 1K)",
     )
     add(
-        "-e", "--maxbytes", dest="end", type=bandwidth.size, default=16 << 20, metavar="SIZE", help="the last size; 16M"
+        "-e",
+        "--maxbytes",
+        dest="end",
+        type=bandwidth.size,
+        default=16 << 20,
+        metavar="SIZE",
+        help="the last size, such as 1G (default: 16M)",
     )
-    add("-f", "--stepfactor", dest="factor", type=int, default=4, help="from size to size; 4")
-    add("-d", "--datatype", dest="dtype", default="float", help="of the elements; float")
+    add(
+        "-f",
+        "--stepfactor",
+        dest="factor",
+        type=int,
+        default=4,
+        metavar="FACTOR",
+        help="the factor by which sizes grow (default: 4)",
+    )
+    add(
+        "-d",
+        "--datatype",
+        dest="dtype",
+        default="float",
+        help="the type of elements, such as half or bfloat16 (default: float)",
+    )
     add(
         "--set", action="append", default=[], dest="changes", metavar="KEY=VALUE,…",
         help="what if: figures of the topology, such as link.bandwidth=200,400,800 or network.nic.latency=500",
     )  # fmt: skip
-    add("-o", "--output", metavar="FILE", default="sweep.csv", help="a .csv or .parquet file; sweep.csv")
+    add("-o", "--output", metavar="FILE", default="sweep.csv", help="a .csv or .parquet file (default: sweep.csv)")
     add("--plot", metavar="FILE", help="draw time over size, and over the what-if figures, into a .png, .svg or .pdf")
-    add("--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="processes; as many as there are CPUs")
+    add(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="how many processes measure (default: as many as there are CPUs)",
+    )
     add(
         "--executor",
         default="processes",
         metavar="URL",
-        help="processes, or dask://ADDRESS of a cluster's scheduler; dask:// starts one here",
+        help="processes, or dask://ADDRESS of a cluster's scheduler; dask:// starts one here (default: processes)",
     )
     parser.set_defaults(action=sweep)
 

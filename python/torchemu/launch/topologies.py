@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``torchemu schema`` to its parser."""
-    parser.add_argument("kind", choices=KINDS, help="which files")
+    parser.add_argument("kind", choices=KINDS, help="the kind of file")
     parser.set_defaults(action=_schema)
 
 

@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Writes stubs for torch, with the names that torchemu's own has, to FOLDER/torch. Pyright and Pylance look "
         "into typings by themselves; for mypy set mypy_path = typings. Where PyTorch is installed they are not needed."
     )
-    parser.add_argument("folder", nargs="?", default="typings", metavar="FOLDER", help="where they go; typings")
+    parser.add_argument(
+        "folder", nargs="?", default="typings", metavar="FOLDER", help="where they go (default: typings)"
+    )
     parser.set_defaults(action=write)
 
 

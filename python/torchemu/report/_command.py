@@ -23,16 +23,16 @@ COMPARISON = "comparison.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
-    parser.add_argument("folder", metavar="DIR", type=Path, help="what torchemu run --trace DIR has written")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that torchemu run --trace DIR has written")
     parser.add_argument("other", metavar="DIR2", type=Path, nargs="?", help="another one, to compare the first with")
     parser.add_argument(
         "--html",
         metavar="FILE",
         type=Path,
-        help=f"where the page goes; without, {PAGE} in DIR, or {COMPARISON} in DIR2",
+        help=f"where the page goes (default: {PAGE} in DIR, or {COMPARISON} in DIR2)",
     )
     parser.add_argument(
-        "--top", metavar="N", type=_count, default=20, help="how many slow collectives the page has, 20"
+        "--top", metavar="N", type=_count, default=20, help="how many slow collectives the page has (default: 20)"
     )
 
 
