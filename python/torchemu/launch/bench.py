@@ -34,7 +34,7 @@ def load(file: str | Path) -> Callable[[Any], None]:
     """The run function of a bench file.
 
     Raises:
-        BenchError: there is no such file, or it has no function run that takes one argument.
+        BenchError: there is no such file, or it has no plain function run that takes one argument.
     """
     path = _existing(file)
     spec = importlib.util.spec_from_file_location(_MODULE, path.resolve())
@@ -46,11 +46,15 @@ def load(file: str | Path) -> Callable[[Any], None]:
     run = getattr(module, "run", None)
     if not callable(run):
         raise BenchError(f"{path}: a bench has a function run(torch), this file has none")
-    _check_parameter(path, run)
+    _check(path, run)
     return run
 
 
-def _check_parameter(path: Path, run: Callable[..., Any]) -> None:
+def _check(path: Path, run: Callable[..., Any]) -> None:
+    if any(
+        is_so(run) for is_so in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    ):
+        raise BenchError(f"{path}: a bench's run is called, which runs nothing of a coroutine or a generator")
     try:
         inspect.signature(run).bind(None)
     except TypeError:

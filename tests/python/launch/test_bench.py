@@ -347,6 +347,14 @@ def test_run_with_other_parameters(tmp_path: Path, capsys: pytest.CaptureFixture
     )
 
 
+@pytest.mark.parametrize("text", ["async def run(torch): pass", "def run(torch): yield", "async def run(torch): yield"])
+def test_a_run_that_a_call_does_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    (tmp_path / "b.py").write_text(text)
+    assert cli.main(["bench", str(tmp_path / "b.py")]) == 1
+    said = f"torchemu: {tmp_path}/b.py: a bench's run is called, which runs nothing of a coroutine or a generator\n"
+    assert capsys.readouterr().err == said
+
+
 def test_interrupt_is_status_130(capsys: pytest.CaptureFixture[str], bench_file: Any) -> None:
     assert said_by(capsys, bench_file("raise KeyboardInterrupt"), status=130) == "interrupted"
     press = "import os, signal\ndef rank(r):\n    os.kill(os.getpid(), signal.SIGINT)\n"
