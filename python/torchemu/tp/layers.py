@@ -1,6 +1,6 @@
 """Linear layers and an embedding whose parameters are divided among the ranks of a tensor parallel group.
 
-What a pass does, on which ranks and beside what, is a plan of the Go core's; see torchemu.tp.plans.
+What a pass does, on which ranks and beside what, is a plan of the Go core's; see torchemu.frontends.numpy._plans.
 """
 
 from __future__ import annotations

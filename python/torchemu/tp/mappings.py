@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchemu.frontends.numpy._plans import Plans, execute, plans
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.autograd import Function
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.frontends.numpy.plan_operations import Operations
-from torchemu.tp.plans import Plans, execute, plans
 from torchemu.tp.utils import get_tensor_model_parallel_group_if_none
 
 __all__ = [
@@ -57,7 +57,7 @@ def planned(name: str, group: ProcessGroup | None, *inputs: Tensor, **options: A
     """Runs through the plans of what Megatron calls by a name, now and when gradients come back.
 
     Args:
-        name: as torchemu.tp.plans.plans has it.
+        name: as torchemu.frontends.numpy._plans.plans has it.
         group: the ranks; None: the tensor model parallel group.
         inputs: of the forward plan.
         options: decide the plans; lists of sizes are tuples in them.

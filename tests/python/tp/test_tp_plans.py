@@ -17,9 +17,9 @@ import torchemu as torch
 import torchemu.distributed as dist
 from torchemu import tp
 from torchemu.bridge.binding import go
+from torchemu.frontends.numpy._plans import COLLECTIVES, execute, plans
 from torchemu.frontends.numpy._tensor import dispatch
 from torchemu.frontends.numpy.plan_operations import Operations
-from torchemu.tp.plans import COLLECTIVES, execute, plans
 
 GOLDEN = (ROOT / "tests" / "golden" / "tp_plans.txt").read_text()
 """Results of the Go core's layers on the same data, and how long they take; tp/golden_test.go writes them."""

@@ -1,4 +1,4 @@
-"""The operations of tensor parallel plans (torchemu.tp.plans) on our tensors."""
+"""The operations of tensor parallel plans, which _plans.py runs through, on our tensors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torchemu.frontends.numpy as torch
 from torchemu.bridge.binding import go
@@ -17,6 +17,9 @@ from torchemu.frontends.numpy._tensor.dispatch import _op
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.frontends.numpy.nn._functional.embedding import EMBEDDING_BACKWARD
 from torchemu.frontends.numpy.nn.functional import embedding, linear
+
+if TYPE_CHECKING:
+    from torchemu.frontends.numpy._plans import Step
 
 Sizes = Sequence[int] | None
 
@@ -29,7 +32,7 @@ def _costs(world: int, topology: str, step: str, layouts: tuple[Any, ...]) -> li
 
     Args:
         world, topology: whose SIP.
-        step: as torchemu.tp.plans.Step has it for this.
+        step: as Step.costs has it.
         layouts: the dtype and the shape of each operand, those that it makes last.
     """
     operands = [{"DType": kind.name, "Shape": shape} for kind, shape in layouts]
@@ -53,8 +56,8 @@ class Operations:
         )
         return size // self.ranks
 
-    def local(self, step: Any, operands: Sequence[Any]) -> Any:
-        """Does a local step, a torchemu.tp.plans.Step, whose kernels take what the plan says."""
+    def local(self, step: Step, operands: Sequence[Any]) -> Any:
+        """Does a local step, whose kernels take what the plan says."""
         do = getattr(self, step.op)
         if not step.costs:
             return do(*operands, **step.parameters)
@@ -68,7 +71,7 @@ class Operations:
         with kernels.Costing(costs):
             return do(*operands, **step.parameters)
 
-    def collective(self, step: Any, operands: Sequence[Any]) -> tuple[Tensor, Any]:
+    def collective(self, step: Step, operands: Sequence[Any]) -> tuple[Tensor, Any]:
         """Issues a step that is a collective, and returns its result and, where it is beside, its Work."""
         issued: tuple[Tensor, Any] = getattr(self, step.op)(*operands, **step.parameters, beside=step.beside)
         return issued

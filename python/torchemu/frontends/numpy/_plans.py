@@ -1,7 +1,7 @@
-"""Plans: what a tensor parallel layer does in a pass, as data; and running through one on a front end's tensors.
+"""Plans: what a tensor parallel layer does in a pass, as data; and running through one on our tensors.
 
 The Go core makes plans (tp/plan.go says what its steps mean) and runs through them on its own tensors. Here an executor
-runs through the same ones, of whose steps a front end's Operations does each.
+runs through the same ones, of whose steps Operations does each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torchemu.c10d.ops import KINDS
 from torchemu.frontends.numpy.plan_operations import Operations
 
 COLLECTIVES = frozenset(KINDS)
-"""The operations of plans that are no front end's alone."""
+"""The operations of plans that are collectives."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,7 @@ def execute(plan: Plan, operations: Operations, inputs: Sequence[Any]) -> tuple[
 
     Args:
         plan: of which pass.
-        operations: the front end's, among the ranks of the layer's group.
+        operations: those among the ranks of the layer's group.
         inputs: a tensor for each of the plan's inputs. A list is emptied, so that nobody else has what is dropped.
 
     Returns:
