@@ -30,7 +30,7 @@ def fitting(degrees: Sequence[int], sips: int) -> list[int]:
 
 def add_fabric(parser: argparse.ArgumentParser) -> None:
     """Adds the flag that names the fabric of the ranks."""
-    text = "a preset, resized to the ranks, or a file (default: default)"
+    text = "a preset, which grows with the ranks, or a file (default: default)"
     parser.add_argument("--topology", default="default", metavar="NAME|FILE", help=text)
     text = "a ccl.yaml; without it the Tuner chooses algorithms"
     parser.add_argument("--ccl", default="", metavar="FILE", help=text)

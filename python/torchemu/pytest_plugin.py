@@ -89,7 +89,7 @@ def distributed(
 
     Args:
         world_size: ranks; without it one for each SIP of the topology.
-        topology: a preset, of which there are as many SIPs as ranks, or a topology.yaml.
+        topology: a preset, which gets more SIPs where there are more ranks, or a topology.yaml.
         ccl: a ccl.yaml; without it the Tuner chooses algorithms.
         seed: of the ranks' random numbers.
         isolate: installed packages of which each rank has its own modules, too; () for none. By default,

@@ -30,7 +30,7 @@ def spawn(
     Args:
         fn, args: what to call, with the rank before the arguments.
         nprocs: how many ranks.
-        topology: a preset's name, of which there are as many SIPs as ranks, or the path of a topology.yaml.
+        topology: a preset's name, which gets more SIPs where there are more ranks, or the path of a topology.yaml.
         seed: of the ranks' random numbers.
 
     Raises:

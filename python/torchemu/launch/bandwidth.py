@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topology",
         default="default",
         metavar="NAME|FILE",
-        help="a topology.yaml, or a preset, resized to the ranks (default: default)",
+        help="a topology.yaml, or a preset, which grows with the ranks (default: default)",
     )
     add(
         "-g",

@@ -129,7 +129,7 @@ def _add_fabric(parser: argparse.ArgumentParser) -> None:
         "--topology",
         default=runtime.DEFAULT_TOPOLOGY,
         metavar="NAME|FILE",
-        help=f"a topology.yaml, or one of {presets}, of which there are as many SIPs as ranks",
+        help=f"a topology.yaml, or one of {presets}, which get more SIPs where there are more ranks",
     )
     _flag(group, "--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
     _flag(group, "--faults", default="", metavar="FILE", help="a YAML file of what goes wrong, and when")

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topology",
         default="default",
         metavar="NAME|FILE",
-        help="a topology.yaml, or a preset, resized to the ranks (default: default)",
+        help="a topology.yaml, or a preset, which grows with the ranks (default: default)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON: ranks, operations, time_us, ends_us")
     parser.set_defaults(action=replay)

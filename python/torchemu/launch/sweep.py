@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["default"],
         metavar="NAME|FILE",
-        help="topology.yaml files, or presets, resized to the ranks (default: default)",
+        help="topology.yaml files, or presets, which grow with the ranks (default: default)",
     )
     add(
         "--algorithm",

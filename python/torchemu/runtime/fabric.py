@@ -32,7 +32,8 @@ def is_preset(topology: str) -> bool:
 
 @contextlib.contextmanager
 def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
-    """A topology with a SIP for each rank: the one that is named or, if that is a preset, the same of another size.
+    """A topology with a SIP for each rank: the one that is named if it has as many or more, or, if it is a preset, the
+    same of another size.
 
     Rank r is on SIP r. So ranks of several nodes are on the SIPs of as many nodes only where each has as many.
 
