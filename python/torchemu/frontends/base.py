@@ -61,6 +61,7 @@ class FrontEnd:
         torch: the value of ``--torch`` for which it is there; None for what is there beside the default one.
         beside_all: it is there beside every torch.
         version: of its packages, for programs that ask importlib.metadata; "" where that knows none.
+        lacks: says of a module, {name}, that it has not, where programs find that; "" leaves it to Python.
     """
 
     packages: Mapping[str, str]
@@ -72,6 +73,7 @@ class FrontEnd:
     torch: Torch | None = None
     beside_all: bool = False
     version: str = ""
+    lacks: str = ""
 
     def module(self, name: str) -> str | None:
         """The module that a program's name stands for, whether or not there is one; None for other packages."""

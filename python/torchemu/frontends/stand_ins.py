@@ -66,10 +66,22 @@ class _Finder(AliasFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Returns the spec of a stand-in, or of a module of torchemu."""
+        """Returns the spec of a stand-in, or of a module of torchemu.
+
+        Raises:
+            ModuleNotFoundError: a front end that says so itself has no such module.
+        """
         if fullname.startswith("torchemu."):
             return self._named(_own(fullname, path, target))
-        return super().find_spec(fullname, path, target)
+        found = super().find_spec(fullname, path, target)
+        if found is None:
+            self._refuse(fullname)
+        return found
+
+    def _refuse(self, name: str) -> None:
+        for front_end in self._front_ends:
+            if front_end.lacks and front_end.module(name) is not None:
+                raise ModuleNotFoundError(front_end.lacks.format(name=name), name=name)
 
     def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Distribution]:
         """Yields what importlib.metadata is to know of the stand-ins."""

@@ -65,6 +65,21 @@ def test_kernbench_tp_in_a_run(tmp_path: Path) -> None:
     assert lines(launch("--nproc-per-node", "2", written(tmp_path, program))) == ["0 [0, 1] [3]", "1 [0, 1] [3]"]
 
 
+def test_modules_that_only_megatron_has(tmp_path: Path) -> None:
+    program = """
+        for name in ("megatron.core.models.gpt", "megatron.training", "kernbench.training"):
+            try:
+                __import__(name)
+            except ModuleNotFoundError as error:
+                print(error.name, error, sep=": ")
+    """
+    lacks = "torchemu's stand-in for Megatron has no {0}: install megatron-core, and run with --torch real"
+    assert lines(launch("--nproc-per-node", "1", written(tmp_path, program))) == [
+        "kernbench.training: No module named 'kernbench.training'",
+        *(f"{name}: {lacks.format(name)}" for name in ("megatron.core.models", "megatron.training")),
+    ]
+
+
 def test_programs_that_spawn_their_ranks(tmp_path: Path) -> None:
     program = """
         import torch

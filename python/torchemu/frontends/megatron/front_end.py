@@ -16,4 +16,5 @@ FRONT_END = FrontEnd(
     },
     gives_way={"megatron": "core"},
     isolates=("megatron",),
+    lacks="torchemu's stand-in for Megatron has no {name}: install megatron-core, and run with --torch real",
 )
