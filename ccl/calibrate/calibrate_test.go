@@ -26,7 +26,7 @@ func TestParseProblems(t *testing.T) {
 		{"size", header + "all_reduce,2,1e3,1\n", `f.csv:2:14: size must be a whole number from 1 to 4398046511104, not "1e3"`},
 		{"time", header + "all_reduce,2,8,-1\n", `f.csv:2:16: us must be a time in µs above 0, not "-1"`},
 		{"not a time", header + "all_reduce,2,8,NaN\n", `f.csv:2:16: us must be a time in µs above 0, not "NaN"`},
-		{"short row", header + "all_reduce,2,8\n", "f.csv:2:1: wrong number of fields"},
+		{"short row", header + "all_reduce,2,8\n", "f.csv:2:1: the row and the header must have as many fields, not 3 and 4"},
 		{"quote", header + "all_reduce,2,\"8,1\n", "f.csv:2:19: extraneous or missing \" in quoted-field"},
 		{"variant", "variant,collective,world,size,us\nquick,all_reduce,2,8,1\n", `f.csv:2:1: variant "quick": it must be default, or ring or tree with simple, ll128 or ll, such as ring_ll`},
 		{"dtype", "collective,world,size,us,dtype\nall_reduce,2,8,1,f17\n", `f.csv:2:18: "f17" is no dtype that is known`},
@@ -206,7 +206,7 @@ func TestParseProductsProblems(t *testing.T) {
 		{"dtype", header + "float16,1,1,1,1\nfloat17,1,1,1,1\n", `g.csv:3:1: unknown dtype "float17"`},
 		{"size", header + "float16,1,0,1,1\n", `g.csv:2:11: n must be a whole number from 1 to 16777216, not "0"`},
 		{"time", header + "float16,1,1,1,-1\n", `g.csv:2:15: us must be a time in µs above 0, not "-1"`},
-		{"short", header + "float16,1\n", "g.csv:2:1: wrong number of fields"},
+		{"short", header + "float16,1\n", "g.csv:2:1: the row and the header must have as many fields, not 2 and 5"},
 	} {
 		_, err := calibrate.ParseProducts("g.csv", []byte(c.text))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {

@@ -38,12 +38,11 @@ func ParseProducts(file string, data []byte) ([]Product, error) {
 	var list []Product
 	for {
 		record, err := r.Read()
-		var at *csv.ParseError
 		switch {
 		case errors.Is(err, io.EOF):
 			return list, nil
-		case errors.As(err, &at):
-			return nil, &InputError{file, at.Line, max(at.Column, 1), at.Err.Error()}
+		case err != nil:
+			return nil, placed(file, err, record, len(header))
 		case strings.HasPrefix(record[0], "memcpy"):
 			continue
 		}

@@ -87,7 +87,7 @@ func parseCSV(file, data string) ([]Row, error) {
 func (r *csvReader) header() error {
 	record, err := r.reader.Read()
 	if err != nil {
-		return r.wrap(err)
+		return placed(r.file, err, record, len(record))
 	}
 	for i, name := range record {
 		name = strings.TrimSpace(name)
@@ -118,13 +118,17 @@ func contains(list []string, name string) bool {
 	return false
 }
 
-// wrap gives what encoding/csv says a place.
-func (r *csvReader) wrap(err error) error {
+// placed gives what encoding/csv says of a record a place, and of its number of fields what is right.
+func placed(file string, err error, record []string, columns int) error {
 	var at *csv.ParseError
-	if errors.As(err, &at) {
-		return &InputError{r.file, at.Line, max(at.Column, 1), at.Err.Error()}
+	if !errors.As(err, &at) {
+		return err
 	}
-	return err
+	problem := at.Err.Error()
+	if errors.Is(err, csv.ErrFieldCount) {
+		problem = fmt.Sprintf("the row and the header must have as many fields, not %d and %d", len(record), columns)
+	}
+	return &InputError{file, at.Line, max(at.Column, 1), problem}
 }
 
 // row reads a row; nil for messages between two ranks, which are no collective, and for trees, which inside a node no
@@ -132,7 +136,7 @@ func (r *csvReader) wrap(err error) error {
 func (r *csvReader) row() (*Row, error) {
 	var err error
 	if r.record, err = r.reader.Read(); err != nil {
-		return nil, r.wrap(err)
+		return nil, placed(r.file, err, r.record, len(r.columns))
 	}
 	if r.text("collective") == "sendrecv" {
 		return nil, nil
