@@ -10,10 +10,9 @@ from typing import Any
 
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import TABLE
-from torchemu.launch.parsing import positive
+from torchemu.launch.parsing import LARGEST, positive
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_LARGEST = (1 << 63) - 1  # that the core counts to
 
 
 class BandwidthError(Exception):
@@ -34,8 +33,8 @@ def size(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 8, 64K or 1G")
-    if number > _LARGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is more than the largest size, {_LARGEST} bytes")
+    if number > LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than the largest size, {LARGEST} bytes")
     return number
 
 

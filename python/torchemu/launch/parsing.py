@@ -7,6 +7,9 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+LARGEST = (1 << 63) - 1
+"""The largest number that crosses to the core."""
+
 _MOST = 2  # suggestions
 
 
@@ -39,9 +42,11 @@ def positive(text: str) -> int:
     Raises:
         argparse.ArgumentTypeError: the text is no such number.
     """
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)
+    number = int(text) if text.isdecimal() else 0
+    if not 0 < number <= LARGEST:
+        largest = f" of at most {LARGEST}" if number else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number{largest}")
+    return number
 
 
 def _meant(words: Iterable[str], known: Iterable[str]) -> str:

@@ -67,6 +67,7 @@ def test_times_of_a_transport_are_measured_ones(
     [
         (["-g", "0"], "'0' is not a positive number"),
         (["-g", "-3"], "'-3' is not a positive number"),
+        (["-g", str(1 << 63)], "'9223372036854775808' is not a positive number of at most 9223372036854775807"),
         (["-n", "0"], "'0' is not a positive number"),
         (
             ["-b", "99999999999999999999"],
