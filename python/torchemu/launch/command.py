@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"torchemu: can't open file {options.script!r}: {error.strerror}", file=sys.stderr)
         return _UNREADABLE
     except SyntaxError as error:
+        error.filename = error.filename or options.script  # of null bytes Python says only that there are some
         print(failures.shown(error), end="", file=sys.stderr)
         return 1
     with _told():

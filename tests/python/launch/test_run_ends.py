@@ -170,6 +170,16 @@ def test_syntax_error(tmp_path: Path, name: str) -> None:
     assert "importlib" not in outcome.err and "torchemu" not in outcome.err.replace(str(tmp_path), "")
 
 
+def test_a_script_that_is_no_text(tmp_path: Path) -> None:
+    script = tmp_path / "compiled.py"
+    script.write_bytes(b"\0\1")
+    outcome = launch("--nproc-per-node", "2", str(script))
+    assert (outcome.status, outcome.err) == (
+        1,
+        f"SyntaxError: source code string cannot contain null bytes ({script})\n",
+    )
+
+
 def test_missing_program(tmp_path: Path) -> None:
     outcome = launch(tmp_path / "nothing.py")
     text = f"torchemu: can't open file {str(tmp_path / 'nothing.py')!r}: No such file or directory\n"
