@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -286,8 +287,16 @@ def _executor(options: argparse.Namespace) -> Iterator[Executor]:
 
 
 def _wait_for_the_parent() -> None:
-    """Leaves Ctrl-C to the process that shows what is going on."""
+    """Leaves Ctrl-C to the process that shows what is going on, and ends with it, however that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _measure(executor: Executor, points: Sequence[Point], done: sweep_output.Journal, total: int, ahead: int) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -106,6 +110,30 @@ def test_an_interrupt_does_not_wait_for_what_is_measured() -> None:
         raise KeyboardInterrupt
     with pytest.raises(BrokenProcessPool):
         measuring.result()
+
+
+KILLED = """
+import argparse, os, time
+from torchemu.launch import sweep
+if __name__ == "__main__":
+    with sweep._executor(argparse.Namespace(executor="processes", jobs=1)) as executor:
+        print(executor.submit(os.getpid).result(), flush=True)
+        time.sleep(60)
+"""
+
+
+def test_processes_end_with_a_sweep_that_is_killed() -> None:
+    Path("killed.py").write_text(KILLED)
+    with subprocess.Popen([sys.executable, "killed.py"], stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        measuring = int(killed.stdout.readline())
+        killed.kill()
+    for _ in range(1000):
+        if not Path(f"/proc/{measuring}").exists():
+            return
+        time.sleep(0.01)
+    os.kill(measuring, signal.SIGKILL)
+    pytest.fail("it measures on")
 
 
 def test_pareto() -> None:
