@@ -30,7 +30,7 @@ class AhbmWork(Work):
     Args:
         handle: of the core's work.
         outputs: what the operation writes.
-        storages: of the tensors that the core reads and writes; kept until their data is in place.
+        storages: of the tensors that the core reads and writes; kept until it is known that their data is in place.
         on_host: wait() blocks the host, as with gloo, and not only the current stream.
         limit: how long wait() waits; None is for ever.
         group: of the core, which is broken when somebody has waited so long; 0 for none.
@@ -196,6 +196,7 @@ class AhbmWork(Work):
             finally:
                 go.Release(event)
             go.WorkSettled(self.handle)  # raises what it has failed with
+        self.storages = ()
 
     def synchronize(self) -> None:
         """Acts as wait."""
@@ -268,7 +269,9 @@ class AhbmWork(Work):
         event = go.WorkSettled(self.handle)
         if event:
             go.Release(event)
-        return not event
+            return False
+        self.storages = ()
+        return True
 
 
 def sweep() -> None:

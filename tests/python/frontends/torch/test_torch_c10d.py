@@ -26,6 +26,11 @@ def pattern(rank, n):
     return torch.arange(n, dtype=torch.float32) * (rank + 1) + rank
 
 
+def placed(tensor, backend):
+    """Returns a tensor where a backend wants it: nccl on a device."""
+    return tensor.cuda() if backend == "nccl" else tensor
+
+
 def summed(n):
     return sum(pattern(r, n) for r in range(WORLD))
 
@@ -36,9 +41,9 @@ def summed(n):
 @real
 def test_all_reduce(backend, n):
     rank = joined(backend)
-    tensor = pattern(rank, n)
+    tensor = placed(pattern(rank, n), backend)
     dist.all_reduce(tensor)
-    assert torch.equal(tensor, summed(n))
+    assert torch.equal(tensor.cpu(), summed(n))
     assert dist.get_backend() == backend
 
 
@@ -70,9 +75,9 @@ def test_reduce_ops(op, expected):
 
 @real
 def test_premul_sum():
-    tensor = pattern(joined("nccl"), 5)
+    tensor = placed(pattern(joined("nccl"), 5), "nccl")
     dist.all_reduce(tensor, dist._make_nccl_premul_sum(0.5))
-    assert torch.equal(tensor, summed(5) * 0.5)
+    assert torch.equal(tensor.cpu(), summed(5) * 0.5)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float64])
@@ -177,7 +182,7 @@ def test_groups_have_the_names_of_earlier_ones_that_not_all_were_in(backend):
     for turn in range(2):
         joined(backend)
         group = dist.new_group([0, 1, 3])
-        tensor = torch.tensor([rank + turn])
+        tensor = placed(torch.tensor([rank + turn]), backend)
         if rank != 2:
             dist.all_reduce(tensor, group=group)
             assert tensor.item() == 4 + 3 * turn
