@@ -27,11 +27,6 @@ func (a key) before(b key) uint {
 	return uint(borrow)
 }
 
-// or returns b where second is 1 and a where it is 0, without a branch, too.
-func (a key) or(b key, second uint) key {
-	return key{a.time ^ (a.time^b.time)&-Time(second), a.rank ^ (a.rank^b.rank)&-uint64(second)}
-}
-
 // push adds an entry.
 func (a *agenda) push(x entry) {
 	h := append(*a, x)
@@ -62,19 +57,37 @@ func (a agenda) replaceTop(x entry) {
 	a[i] = x
 }
 
-// leastChild returns the earliest of the siblings from first on.
+// leastChild returns the earliest of the siblings from first on. Most have different times, which alone are compared then:
+// so that the compiler needs no branches for it, each if is no more than an assignment.
 func (a agenda) leastChild(first int) int {
 	if first+fanout > len(a) {
-		least := first
-		for c := first + 1; c < len(a); c++ {
-			least += (c - least) * int(a[c].before(a[least].key))
-		}
-		return least
+		return a.earliest(first, len(a))
 	}
 	s := (*[fanout]entry)(a[first:])
-	left, right := s[1].before(s[0].key), s[3].before(s[2].key)
-	isRight := s[2].or(s[3].key, right).before(s[0].or(s[1].key, left))
-	return first + int(left+isRight*(2+right-left))
+	left, leftTime := first, s[0].time
+	if s[1].time < leftTime {
+		left, leftTime = first+1, s[1].time
+	}
+	right, rightTime := first+2, s[2].time
+	if s[3].time < rightTime {
+		right, rightTime = first+3, s[3].time
+	}
+	if s[0].time == s[1].time || s[2].time == s[3].time || leftTime == rightTime {
+		return a.earliest(first, first+fanout)
+	}
+	if rightTime < leftTime {
+		left = right
+	}
+	return left
+}
+
+// earliest returns the earliest of the entries from first up to end.
+func (a agenda) earliest(first, end int) int {
+	least := first
+	for c := first + 1; c < end; c++ {
+		least += (c - least) * int(a[c].before(a[least].key))
+	}
+	return least
 }
 
 // pop removes the earliest entry.
