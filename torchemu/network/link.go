@@ -7,7 +7,7 @@ import "github.com/torchemu/torchemu/torchemu/sim"
 type link struct {
 	capacity uint64 // bytes per second: what a fault leaves of slack.nominal
 	load     uint64 // the peaks of its members, added up
-	used     uint64 // the rates of its members, added up, in units of filling; too little while peaks overflow it
+	used     uint64 // the rates of its members, added up roughly
 	level    uint64 // at which it was full when its flows were last rated, see filling; unreached when it was not
 	members  []member
 	place    int32 // while rates are computed and it is not clean: its place in filling.pending
@@ -46,7 +46,7 @@ func (n *Network) enterLink(f, l int32, peak uint64) {
 	s.places = append(s.places, int32(len(x.members)))
 	x.members = append(x.members, member{f, hop})
 	x.load += peak
-	x.used += n.filling.claims[f].rate
+	x.used += rough(n.filling.claims[f].rate)
 	if x.contended() {
 		x.joined = true
 		n.noteChange(l)
@@ -64,7 +64,7 @@ func (n *Network) exit(f int32) {
 			n.noteChange(l)
 		}
 		x.load -= seg.peak.rate
-		x.used -= n.filling.claims[f].rate
+		x.used -= rough(n.filling.claims[f].rate)
 		last := len(x.members) - 1
 		moved := x.members[last]
 		x.members[places[hop]] = moved

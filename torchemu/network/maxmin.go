@@ -18,9 +18,10 @@ import (
 //     it can differ from last time only where it was full then or would be full now, so it is due to get dirty there.
 //   - An open flow comes to its last rate. If a clean link, full at this level, holds it there, or its peak does, it is
 //     settled. If not it grows on, which is new: its links are dirty from this level on if they were full last time.
-//     The others are guarded.
-//   - A guarded link was not full and its flows have the rates that they had, but for those that grow. So it cannot be
-//     full before these have taken what it had left, and gets dirty there. Most never do: their flows are settled before.
+//     The others are watched.
+//   - A watched link was not full, and few come to be, since its flows are settled elsewhere before. So it holds back
+//     nobody until all flows are settled. If it has been given away more than once then, it is as if its flows had come
+//     just now, and what has changed is filled again.
 //   - A dirty link is full. Its open flows are settled at this level. For those that went on last time that is new: it
 //     leaves more to others, on its clean links. These are due where they were full, and not at all if they were not.
 //
@@ -29,6 +30,9 @@ import (
 // others, and for clean links none of these differs. Levels are sums and quotients of whole numbers, so it does not
 // matter in which order they are worked out. Links that are full at one level give it to their flows together: dividing
 // rounds down, so that one of them, looked at after another's flows are settled, might seem to have a little left.
+//
+// Filling again comes to an end: of the watched links that are full after all, the one that is full at the lowest level
+// stays so, because nothing changes below that level any more.
 
 // filling is the working memory of progressive filling. Rates are whole numbers here, in units of 2^-shift bytes per
 // second; shift leaves room for the widest link that has been shared.
@@ -68,7 +72,7 @@ type opening struct {
 type onLink struct {
 	residual uint64 // bandwidth that is not given away yet
 	level    uint64 // where it happens: residual for each of the takers, 0 while that is to be worked out; or where it is due
-	takers   uint32 // open flows, of which a guarded link counts those that grow; 1 while the link is due
+	takers   uint32 // open flows; 1 while the link is due
 	link     int32
 }
 
@@ -78,7 +82,7 @@ type state uint8
 const (
 	clean   state = iota
 	due           // it gets dirty at a known level
-	guarded       // it gets dirty when the flows that grow have taken what was left
+	watched       // it was not full, and has flows that grow
 	dirty
 	spent // it was dirty, and all its flows are settled
 )
@@ -92,9 +96,8 @@ const mostShift = 62
 // rerate computes new rates where flows came or went.
 func (n *Network) rerate(now sim.Time) {
 	c := &n.filling
-	c.round++
-	c.touched, c.moved = c.touched[:0], c.moved[:0]
-	c.lowest, c.next, c.stale = unreached, unreached, false
+	c.moved = c.moved[:0]
+	c.begin()
 	for k := 0; k < len(n.changed); k++ {
 		n.makeRoom(n.links[n.changed[k]].capacity)
 	}
@@ -109,11 +112,45 @@ func (n *Network) rerate(now sim.Time) {
 	}
 	n.changed = n.changed[:0]
 	n.fill()
-	for _, l := range c.touched {
-		n.links[l].state = clean
+	for n.findOverrun() {
+		n.fill()
 	}
 	n.apply(now)
 }
+
+// begin makes ready for a filling.
+func (c *filling) begin() {
+	c.round++
+	c.touched = c.touched[:0]
+	c.lowest, c.next, c.stale = unreached, unreached, false
+}
+
+// findOverrun makes all links clean after a filling, and has the watched ones get dirty that turn out to be full. It says
+// whether there are any.
+func (n *Network) findOverrun() bool {
+	c := &n.filling
+	overrun := c.reached[:0]
+	for _, l := range c.touched {
+		x := &n.links[l]
+		if x.state == watched && x.used > x.capacity<<c.shift>>roughBits {
+			overrun = append(overrun, l)
+		}
+		x.state = clean
+	}
+	c.reached = overrun
+	c.begin()
+	for _, l := range overrun {
+		n.expect(l, n.full(&n.links[l]))
+	}
+	return len(c.pending) > 0
+}
+
+// roughBits is how many bits of a rate do not count in a sum of rates, so that two million flows do not overflow it.
+const roughBits = 20
+
+// rough is a rate as it counts in a sum, rounded up: filling rounds down, so that each flow may leave less than there
+// seems to be, by less than 1.
+func rough(rate uint64) uint64 { return rate>>roughBits + 1 }
 
 // makeRoom sees to it that rates have room for so many bytes per second. If they had more fraction bits so far all are
 // worked out anew: that happens as often as links are shared that are wider than all before.
@@ -133,7 +170,7 @@ func (n *Network) makeRoom(bytesPerSecond uint64) {
 		x := &n.links[l]
 		x.used = 0
 		for _, m := range x.members {
-			x.used += c.claims[m.flow].rate
+			x.used += rough(c.claims[m.flow].rate)
 		}
 		if x.contended() {
 			x.level = 0 // in the old unit it says nothing
@@ -178,15 +215,6 @@ func (n *Network) expect(l int32, level uint64) {
 		p := &n.filling.pending[x.place]
 		n.filling.hasten(p, min(p.level, level))
 	}
-}
-
-// guard has a clean link get dirty when the flow, which grows on, has taken what was left of the link. Rates are rounded
-// down, so that each of the other flows may leave less than there seems to be, by less than 1.
-func (n *Network) guard(l, flow int32) {
-	x, rate := &n.links[l], n.filling.claims[flow].rate
-	left := x.capacity<<n.filling.shift + rate
-	left -= min(x.used+uint64(len(x.members)), left)
-	n.attend(l, guarded, onLink{residual: left, level: max(left, 1), takers: 1, link: l})
 }
 
 // attend notes what may happen on a link that has been clean.
@@ -312,7 +340,7 @@ func (n *Network) taintReached() (found bool) {
 	}
 	level := c.next
 	for _, l := range c.reached {
-		if s := n.links[l].state; s == due || s == guarded {
+		if n.links[l].state == due {
 			n.taint(l, level)
 			found = true
 		}
@@ -383,23 +411,18 @@ func (n *Network) comeTo(i int32, level uint64) (settled bool) {
 	}
 	c.open[f.open-1].next = f.peak
 	for _, l := range links {
-		n.grow(i, l, level)
+		n.grow(l, level)
 	}
 	return false
 }
 
 // grow takes note that a flow will have more of a link than last time, from a level on.
-func (n *Network) grow(i, l int32, level uint64) {
+func (n *Network) grow(l int32, level uint64) {
 	switch x := &n.links[l]; {
-	case x.state == guarded:
-		p := &n.filling.pending[x.place]
-		p.residual += n.filling.claims[i].rate
-		p.takers++
-		n.filling.putOff(p) // where rounding left less than nothing it is later
-		n.filling.hasten(p, p.share())
-	case x.state > guarded || !x.contended():
+	case x.state > due || !x.contended():
 	case x.state == clean && x.level == unreached:
-		n.guard(l, i)
+		x.state = watched
+		n.filling.touched = append(n.filling.touched, l)
 	default:
 		n.taint(l, level)
 	}
@@ -409,23 +432,19 @@ func (n *Network) grow(i, l int32, level uint64) {
 func (n *Network) settle(i int32, rate uint64) {
 	c := &n.filling
 	f := &c.claims[i]
-	last := f.rate
-	grew := c.open[f.open-1].next != last
 	c.shut(f)
+	last := f.rate
 	f.settled, f.rate = c.round, rate
 	if last != rate {
 		c.moved = append(c.moved, i)
 	}
+	more := rough(rate) - rough(last)
 	for _, l := range n.route[f.first:f.end] {
 		x := &n.links[l]
-		x.used += rate - last
+		x.used += more
 		switch {
-		case x.state == dirty || x.state == guarded && grew:
+		case x.state == dirty:
 			n.give(x, rate)
-		case x.state == guarded:
-			p := &c.pending[x.place]
-			p.residual += last - rate
-			c.putOff(p)
 		case last != rate && x.state <= due && x.contended():
 			n.expect(l, x.level)
 		}
@@ -437,12 +456,7 @@ func (n *Network) give(x *link, rate uint64) {
 	p := &n.filling.pending[x.place]
 	p.residual -= min(rate, p.residual)
 	n.filling.putOff(p)
-	if p.takers--; p.takers > 0 {
-		return
-	}
-	if x.state == guarded {
-		n.drop(x, clean)
-	} else {
+	if p.takers--; p.takers == 0 {
 		n.drop(x, spent)
 	}
 }
