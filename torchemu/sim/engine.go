@@ -99,19 +99,29 @@ func (e *Engine) Added() uint64 { return e.added }
 // At adds an event: at time t, h.Handle(t, arg) is called. It panics when t has passed or h is nil. The result
 // matters only to those who may want to cancel the event.
 func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
-	if t < e.now || h == nil {
-		e.refuse(t, h)
-	}
 	b := e.open
-	if b.time != t || b.priority != p || len(b.events) == cap(b.events) {
-		b = e.openBucket(t, p)
+	if b.time != t || b.priority != p || len(b.events) == cap(b.events) || h == nil {
+		return e.addElsewhere(t, p, h, arg)
 	}
+	return e.add(b, h, arg)
+}
+
+// add adds an event to a bucket that has room for it.
+func (e *Engine) add(b *bucket, h Handler, arg uint64) EventID {
 	last := len(b.events)
 	b.events = b.events[:last+1]
 	b.events[last] = event{h, arg}
 	e.added++
 	number := (b.gone + uint64(len(b.events))) & (1<<numberBits - 1)
 	return EventID(uint64(b.index)<<numberBits | number)
+}
+
+// addElsewhere adds an event to another bucket than the last; apart from At, so that At keeps its arguments in registers.
+func (e *Engine) addElsewhere(t Time, p Priority, h Handler, arg uint64) EventID {
+	if t < e.now || h == nil {
+		e.refuse(t, h)
+	}
+	return e.add(e.openBucket(t, p), h, arg)
 }
 
 // Watch adds an event like At, one that only looks whether something else has happened in time: the Engine is idle
@@ -146,7 +156,7 @@ func (e *Engine) Idle() bool { return e.Busy() == 0 }
 // Busy is how many events are pending besides those that Watch added.
 func (e *Engine) Busy() int { return e.Pending() - e.watches }
 
-// refuse explains what was wrong with an event; apart from At so that At stays small.
+// refuse explains what was wrong with an event.
 func (e *Engine) refuse(t Time, h Handler) {
 	if h == nil {
 		panic("sim: an event needs a handler")
