@@ -41,8 +41,8 @@ type run struct {
 	begins sim.Time // what the launch takes before its first step
 }
 
-// Delivered tokens are step numbers; this bit tells the reduction of a step from its transfer.
-const reduced = 1 << 32
+// combination is the event that a step's value has been reduced.
+type combination run
 
 // prepare makes the run ready for a launch.
 func (r *run) prepare(l Launch) {
@@ -162,12 +162,20 @@ func (r *run) firstSteps() []uint32 {
 	return steps
 }
 
-// Delivered takes the network's word that a step's message, or its reduction, is through.
-func (r *run) Delivered(now sim.Time, token uint64) {
-	i := uint32(token)
-	if token&reduced != 0 || r.arrive(i, now) {
+// Delivered takes the network's word that a step's message is through.
+func (r *run) Delivered(now sim.Time, step uint64) {
+	if i := uint32(step); r.arrive(i, now) {
 		r.release(i, now)
 	}
+	if len(r.done) > 0 || r.running == 0 {
+		r.settle(now)
+	}
+}
+
+// Handle completes a step.
+func (c *combination) Handle(now sim.Time, step uint64) {
+	r := (*run)(c)
+	r.release(uint32(step), now)
 	if len(r.done) > 0 || r.running == 0 {
 		r.settle(now)
 	}
@@ -238,7 +246,7 @@ func (r *run) combine(i uint32, now sim.Time) bool {
 	}
 	bytes := r.bytes(i, step, partial.made)
 	if bytes > 0 {
-		r.network.Reduce(r.devices[step.Dst], bytes, r, uint64(i)|reduced)
+		r.network.Reduce(r.devices[step.Dst], bytes, (*combination)(r), uint64(i))
 	}
 	return bytes == 0
 }

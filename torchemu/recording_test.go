@@ -105,6 +105,7 @@ func TestMemoryIsRecordedWhileThatIsWanted(t *testing.T) {
 type nobody struct{}
 
 func (nobody) Delivered(sim.Time, uint64) {}
+func (nobody) Handle(sim.Time, uint64)    {}
 
 // Flows are recorded at their level only, and only while some rank is.
 func TestFlowsAreRecorded(t *testing.T) {

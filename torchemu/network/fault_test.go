@@ -110,10 +110,10 @@ func TestSlowReduction(t *testing.T) {
 	n := network.New(e, top)
 	tr := &traffic{n: n, arrived: make([]sim.Time, 3)}
 	n.SlowSIP(1, 1.5)
-	n.Reduce(top.PE(1, 3, 0), 2, tr, 0) // 667 ps, half as long again
-	n.Reduce(top.PE(0, 3, 0), 2, tr, 1)
+	n.Reduce(top.PE(1, 3, 0), 2, delivered{tr}, 0) // 667 ps, half as long again
+	n.Reduce(top.PE(0, 3, 0), 2, delivered{tr}, 1)
 	n.SlowSIP(1, 1)
-	n.Reduce(top.PE(1, 3, 1), 2, tr, 2)
+	n.Reduce(top.PE(1, 3, 1), 2, delivered{tr}, 2)
 	for e.Step() {
 	}
 	if want := []sim.Time{1001, 667, 667}; !slices.Equal(tr.arrived, want) {

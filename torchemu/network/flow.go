@@ -2,7 +2,7 @@ package network
 
 import "github.com/torchemu/torchemu/torchemu/sim"
 
-// flow is a message on one segment of its path, or a reduction. It fits one line of the cache.
+// flow is a message on one segment of its path, or a kernel that idles. It fits one line of the cache.
 type flow struct {
 	sink    Sink
 	token   uint64
@@ -23,7 +23,7 @@ type hold struct {
 // The kinds of events are types of their own for the same object, so that an event needs no code of its kind.
 type (
 	arrival  Network // the last byte of a flow has arrived at the end of its segment, and another follows
-	delivery Network // the last byte of a message has arrived, or a reduction is done
+	delivery Network // the last byte of a message has arrived, or a kernel that idles has ended
 )
 
 // newFlow fills a free slot.

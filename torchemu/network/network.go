@@ -7,7 +7,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
-// Sink is told that a message has arrived, or that a reduction is done. It may start others.
+// Sink is told that a message has arrived, or that a kernel has ended. It may start others.
 type Sink interface {
 	Delivered(now sim.Time, token uint64)
 }
@@ -124,11 +124,13 @@ func (n *Network) Send(p PathID, bytes int64, s Sink, token uint64) {
 	n.begin(f, now)
 }
 
-// Reduce makes the vector unit of a PE combine operands to a result of the given number of bytes, after all that it
-// was given before. When that is done, s.Delivered is called with the token.
-func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64) {
+// Reduce makes the vector unit of a PE combine operands to a result of the given number of bytes (0 or more), after all
+// that it was given before. When that is done, h handles it, with the argument arg.
+func (n *Network) Reduce(pe topology.DeviceID, bytes int64, h sim.Handler, arg uint64) {
+	if bytes < 0 {
+		panicNegative(bytes)
+	}
 	pe = n.standing(pe)
-	f := n.newFlow(none, bytes, s, token)
 	took := n.ReduceTime(bytes)
 	if n.slowed {
 		took = n.sip(pe).slower(took)
@@ -138,7 +140,7 @@ func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64
 	if n.watch != nil {
 		n.watch.Reduced(pe, bytes, done-took, done)
 	}
-	n.engine.At(done, flowPriority, (*delivery)(n), uint64(f))
+	n.engine.At(done, flowPriority, h, arg)
 }
 
 // ReduceTime is how long a vector unit that no fault slows takes to make a result of the given number of bytes.

@@ -227,13 +227,13 @@ func TestReduce(t *testing.T) {
 	n := network.New(e, top)
 	tr := &traffic{n: n, arrived: make([]sim.Time, 5)}
 	a, b := top.PE(0, 0, 0), top.PE(0, 0, 1)
-	n.Reduce(a, 1, tr, 0) // 1/3 ns
-	n.Reduce(a, 2, tr, 1) // 2/3 ns, after the first
-	n.Reduce(b, 3, tr, 2)
-	n.Reduce(b, 0, tr, 3)
+	n.Reduce(a, 1, delivered{tr}, 0) // 1/3 ns
+	n.Reduce(a, 2, delivered{tr}, 1) // 2/3 ns, after the first
+	n.Reduce(b, 3, delivered{tr}, 2)
+	n.Reduce(b, 0, delivered{tr}, 3)
 	for e.Step() {
 	}
-	n.Reduce(a, 300, tr, 4)
+	n.Reduce(a, 300, delivered{tr}, 4)
 	for e.Step() {
 	}
 	if want := []sim.Time{333, 333 + 667, 1000, 1000, 101000}; !slices.Equal(tr.arrived, want) {

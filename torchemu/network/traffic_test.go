@@ -100,3 +100,8 @@ func star(tb testing.TB, forwarding string, engines int) *topology.Topology {
 	tb.Helper()
 	return parse(tb, fmt.Sprintf(starYAML, forwarding, engines))
 }
+
+// delivered handles an event as the arrival of a message.
+type delivered struct{ network.Sink }
+
+func (d delivered) Handle(now sim.Time, token uint64) { d.Delivered(now, token) }

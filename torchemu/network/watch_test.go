@@ -166,7 +166,7 @@ func TestObserverOfFaultsCopiesAndReductions(t *testing.T) {
 	n.Send(p, 1000, done, 0)
 	n.Copy(topo.PE(2, 0, 0), network.ToHost, 1000, done, 0)
 	n.Kernel(topo.PE(3, 0, 0), network.Kernel{Bytes: 1000}, done, 0)
-	n.Reduce(topo.PE(1, 0, 0), 500, done, 0)
+	n.Reduce(topo.PE(1, 0, 0), 500, delivered{done}, 0)
 	e.At(40*ns, 0, handlerFunc(func() { n.SlowLink(topo.Route(topo.PE(0, 0, 0), topo.PE(1, 0, 0))[2], 2) }), 0)
 	for e.Step() {
 	}
