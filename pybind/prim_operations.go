@@ -209,9 +209,12 @@ func PrimWait(program int64, line int, wordAt int64, wordBytes, cmp int, value i
 
 // PrimAtomic changes a word of any rank and fetches its old value: kind is fetch, add, exchange or compare_swap, which
 // sets it to value if it is wanted.
-func PrimAtomic(program int64, line int, kind string, wordAt int64, wordBytes int, wanted, value int64) (blocked bool, err error) {
+func PrimAtomic(program int64, line int, kind string, wordAt int64, wordBytes int, wanted, value int64, use int) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {
-		w := host.Word(wordAt, wordBytes)
+		w, err := host.WordUsed(wordAt, wordBytes, use)
+		if err != nil {
+			return err
+		}
 		switch kind {
 		case "fetch":
 			p.Fetch(w)

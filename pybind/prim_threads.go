@@ -77,14 +77,18 @@ func PrimTouch(program int64, line int, what string, runsAt int64, runs, use int
 	})
 }
 
-// PrimGather is prim.Context.Gather, of runs as in PrimTouch.
-func PrimGather(program int64, line int, what string, runsAt int64, runs int, fresh, threads bool) (blocked bool, err error) {
+// PrimGather is prim.Context.Gather, of runs as in PrimTouch; looks are prim's, by number.
+func PrimGather(program int64, line int, what string, runsAt int64, runs, look int, threads bool) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {
 		list, err := host.Runs(runsAt, runs)
-		if err == nil {
-			p.Gather(what, list, fresh, threads)
+		if err != nil {
+			return err
 		}
-		return err
+		if look < 0 || look > int(prim.FlaggedLook) {
+			return host.Raise("ValueError", "look %d at memory; there are 0 to %d", look, prim.FlaggedLook)
+		}
+		p.Gather(what, list, prim.Look(look), threads)
+		return nil
 	})
 }
 
@@ -117,6 +121,17 @@ func PrimAwait(program int64, line int, wordAt int64, wordBytes, cmp int, value 
 			return host.Raise("ValueError", "comparison %d; there are 0 to %d", cmp, prim.LE)
 		}
 		p.WaitAnywhere(host.Word(wordAt, wordBytes), prim.Cmp(cmp), value)
+		return nil
+	})
+}
+
+// PrimNarrow is prim.Context.Narrow: scope is 0 for the block's threads, and 1 for those of the rank.
+func PrimNarrow(program int64, line int, what string, wordAt int64, wordBytes, scope int) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		if scope != int(prim.OfBlock) && scope != int(prim.OfRank) {
+			return host.Raise("ValueError", "scope %d; there are 0 and 1", scope)
+		}
+		p.Narrow(what, host.Word(wordAt, wordBytes), prim.Scope(scope))
 		return nil
 	})
 }

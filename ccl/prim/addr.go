@@ -53,13 +53,14 @@ func (t Tile) Slice(lo, hi int) Tile { return Tile{t.Addr + Addr(lo), hi - lo} }
 type Word struct {
 	Addr Addr
 	Type dtype.DType // I32 or I64
+	Use  Use         // Acquires, Releases or Relaxed: what atomic operations on it order; otherwise both ways
 }
 
 // I32 is the 32-bit word at an address.
-func I32(a Addr) Word { return Word{a, dtype.I32} }
+func I32(a Addr) Word { return Word{Addr: a, Type: dtype.I32} }
 
 // I64 is the 64-bit word at an address.
-func I64(a Addr) Word { return Word{a, dtype.I64} }
+func I64(a Addr) Word { return Word{Addr: a, Type: dtype.I64} }
 
 // On is the same word on another rank.
-func (w Word) On(rank int) Word { return Word{w.Addr.On(rank), w.Type} }
+func (w Word) On(rank int) Word { return Word{w.Addr.On(rank), w.Type, w.Use} }

@@ -18,6 +18,9 @@ type cell struct {
 	mixed    bool     // they do not come one after another
 	guards   []*guard
 	consumed []consumption
+	narrow   *origin       // the last use that is for a program's own threads only
+	users    []*pe         // who has used it atomically
+	taken    []consumption // as data with flags: the first look at each version
 }
 
 // met is a wait that was satisfied.
@@ -64,6 +67,15 @@ func (p place) cell() *cell {
 	return c
 }
 
+// usedBy notes whose atomic use it is; nil for nobody's.
+func (c *cell) usedBy(p *pe) {
+	if p != nil && !slices.Contains(c.users, p) {
+		c.users = append(c.users, p)
+	}
+}
+
+func (c *cell) isUsedBy(p *pe) bool { return slices.Contains(c.users, p) }
+
 // signalled notes a change of a word.
 func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, old, value int64) {
 	if k == nil {
@@ -72,6 +84,8 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 	p, c := s.word, s.word.cell()
 	a := &access{origin: o, moment: at, kind: s.kind, value: value, lo: p.lo, hi: p.hi}
 	k.missed(p, c, a, knows, value)
+	k.untaken(p, c, a)
+	k.narrowed(p, c, o)
 	k.overshot(p, a, old, value)
 	k.note(p, a, knows)
 	if s.kind == sets {
@@ -87,6 +101,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 	}
 	c.version++
 	c.last = a
+	c.usedBy(o.pe)
 	if !slices.Contains(c.ranks, o.rank()) {
 		c.ranks = append(c.ranks, o.rank())
 	}
@@ -96,7 +111,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 func (k *checker) missed(p place, c *cell, a *access, knows clock, value int64) {
 	left := c.met[:0]
 	for _, w := range c.met {
-		if knows.Knows(w.by.issue) {
+		if knows.Knows(w.by.issue) || a.known.Knows(w.by.issue) {
 			continue // it is over for whoever changes the word
 		}
 		left = append(left, w)
@@ -112,6 +127,35 @@ func (k *checker) missed(p place, c *cell, a *access, knows clock, value int64) 
 		k.report(f)
 	}
 	c.met = left
+}
+
+// untaken reports looks at data with flags that this change would have come before, had it come a little earlier.
+func (k *checker) untaken(p place, c *cell, a *access) {
+	for _, x := range c.taken {
+		if x.version != c.version || x.pe == a.pe || a.known.Knows(x.by.issue) {
+			continue
+		}
+		k.report(Finding{Kind: WindowReused, Where: p.at(p.lo), First: end{x.by, p.lo, p.hi}, Second: a.end(), Missing: fmt.Sprintf(
+			"nothing tells rank %d that rank %d has taken the data that came with their flag before: a slow reader would find the next "+
+				"ones. Two buffers in turn are missing, of which one is written when all have answered to the other one, or a barrier",
+			a.rank(), x.by.rank())})
+	}
+}
+
+// take notes a look at the word as data with flags.
+func (c *cell) take(by *origin) {
+	if c.version == 0 {
+		return
+	}
+	for i := range c.taken {
+		if x := &c.taken[i]; x.pe == by.pe {
+			if x.version != c.version {
+				x.version, x.by = c.version, by
+			}
+			return
+		}
+	}
+	c.taken = append(c.taken, consumption{by.pe, c.version, by})
 }
 
 // overshot reports waits for equality that a word has jumped over.
@@ -148,6 +192,8 @@ func (k *checker) satisfied(x *waiter) clock {
 	knows := x.by.known.Clone()
 	knows.Join(c.learned(x))
 	k.guarded(c, x)
+	c.usedBy(p)
+	k.narrowed(x.place, c, x.by)
 	k.note(x.place, &access{origin: x.by, moment: x.by.issue, kind: waits, lo: x.lo, hi: x.hi}, knows)
 	c.met = slices.DeleteFunc(c.met, func(w *met) bool { return w.by.pe == p })
 	c.met = append(c.met, &met{x, x.load()})

@@ -20,12 +20,13 @@ const (
 	Overshoot                   // a wait for equality that a counter can jump over
 	FreedWindow                 // an operation on memory that was freed
 	Miscounted                  // a wait for a count that other signals than those that are meant can satisfy
+	NarrowScope                 // a use of a word that is for fewer programs than use it
 )
 
 var kindNames = [...]string{
 	"unordered read", "unordered writes", "read of unwritten memory", "signal overtakes its data",
 	"window reused without a phase", "signal row reused without a phase", "EQ wait overshot", "traffic after free",
-	"wait that other signals can satisfy",
+	"wait that other signals can satisfy", "scope too narrow",
 }
 
 // String is the kind in words.
@@ -176,6 +177,8 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return plainKind(a, b), samePE(a, b)
 	case a.kind.isAtomic() || b.kind.isAtomic():
 		return wordRace(a, b)
+	case looseBetween(a, b) != nil:
+		return plainKind(a, b), looseBetween(a, b).String()
 	case a.kind.changes() && knows.Knows(a.issue):
 		return SignalOvertakes, overtaken(a, b)
 	case b.kind.changes() && a.known.Knows(b.issue):

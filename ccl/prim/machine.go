@@ -89,6 +89,7 @@ type pe struct {
 	stale    []*staleWait    // waits that no new signal had satisfied
 	heard    map[int]*origin // by rank: its last signal that was waited for
 	doubts   []*doubt        // of signals that its waits have learned of
+	loose    []*loose        // uses of words that ordered less than they could, the last ones
 	gone     bool            // its program was cancelled, and another has its place
 }
 

@@ -116,6 +116,7 @@ func (f *fence) learned(check *checker) clock {
 // Quiet waits until all that the PE has sent, put, got or copied has landed. Stores count as sent when the program
 // knows that their pipe has done them.
 func (c *Context) Quiet() {
+	c.fences.fence(c.machine().check, &c.scalar().agent)
 	q := quiet{c.origin("quiet", Scalar), &Event{}}
 	if c.pe.flight.took == 0 {
 		c.pe.acknowledge(q)

@@ -67,6 +67,7 @@ type waiter struct {
 	value int64
 	event *Event
 	by    *origin
+	use   Use
 	seen  []byte // instead of a value: bytes that are to change
 	why   string // they are looked at; "" where seen is nil
 	over  bool   // the answer, of another rank's word, is under way
@@ -103,6 +104,7 @@ func (p place) save(v int64) {
 func (c *Context) Signal(w Word, op SignalOp, value int64) {
 	s := c.message(c.origin("signal", Scalar), c.wordAt(w))
 	s.signal = c.signalTo(w.Addr.Rank(), w, op, value)
+	c.tell(s, w.Use)
 	c.pe.post(s)
 }
 
@@ -173,17 +175,19 @@ func (c *Context) Wait(w Word, cmp Cmp, value int64) {
 	if w.Addr.Rank() != c.Rank() {
 		c.fail("a wait for a word on rank %d: a program can wait only for words of its own rank", w.Addr.Rank())
 	}
-	c.waitFor(p, cmp, value)
+	c.waitFor(p, w.Use, cmp, value)
 }
 
 // WaitAnywhere is Wait for a word of any rank, which the program looks at again and again: the answer of another rank's
 // memory takes its time.
-func (c *Context) WaitAnywhere(w Word, cmp Cmp, value int64) { c.waitFor(c.wordAt(w), cmp, value) }
+func (c *Context) WaitAnywhere(w Word, cmp Cmp, value int64) {
+	c.waitFor(c.wordAt(w), w.Use, cmp, value)
+}
 
-func (c *Context) waitFor(p place, cmp Cmp, value int64) {
+func (c *Context) waitFor(p place, use Use, cmp Cmp, value int64) {
 	c.glance()
 	o := c.origin("wait", Scalar)
-	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o}
+	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o, use: use}
 	if m := c.machine(); !m.lost(p, o) {
 		m.check.waiting(x)
 		x.try()
@@ -214,12 +218,18 @@ func (x *waiter) try() {
 		}
 	case !x.cmp.Holds(x.load(), x.value):
 	case x.rank == x.by.pe.rank:
-		x.event.clock = m.check.satisfied(x)
+		x.event.clock = x.learned()
 		m.finish(x.event)
 	case !x.over:
-		x.over, x.event.clock = true, m.check.satisfied(x)
+		x.over, x.event.clock = true, x.learned()
 		m.carrier.after(m.latency(m.PEs[x.rank], x.by.pe.device), m.effect(x.by, func() { m.finish(x.event) }))
 	}
+}
+
+// learned is what the program learns of a wait whose condition holds.
+func (x *waiter) learned() clock {
+	p := x.by.pe
+	return p.program.hear(x.by, x.place, x.use, p.machine.check.satisfied(x))
 }
 
 // wake completes the waits for words in bytes that have changed.
@@ -325,9 +335,10 @@ func (c *Context) atomic(what string, w Word, kind accessKind, change func(int64
 	o, e, m := c.origin(what, Scalar), &Event{}, c.machine()
 	s := c.message(o, c.wordAt(w))
 	s.signal = &signalling{word: s.dst, kind: kind, change: change, reply: func(old int64, knows clock) {
-		e.value, e.clock = old, knows
+		e.value, e.clock = old, c.hear(o, s.dst, w.Use, knows)
 		m.carrier.send(c.pe.memoryOf(s.dst.rank), c.pe.device, headerBytes, m.effect(o, func() { m.finish(e) }))
 	}}
+	c.tell(s, w.Use)
 	c.pe.post(s)
 	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("the answer to its %s of %v", what, w.Addr) }})
 	return c.result

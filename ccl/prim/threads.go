@@ -33,18 +33,6 @@ const (
 	Releases
 )
 
-// fences is what a program's fences do for atomic uses that order nothing themselves.
-type fences struct {
-	heard clock // what those knew whose bytes they saw, for the next fence
-	told  clock // what the program knew at the last one
-}
-
-// fence notes a fence.
-func (f *fences) fence(k *checker, a *agent) {
-	k.learn(a, f.heard)
-	f.heard, f.told = nil, k.release(a)
-}
-
 // Pass lets time pass for the program.
 func (c *Context) Pass(d sim.Time) {
 	e, o := &Event{}, c.origin("pass", Scalar)
@@ -63,7 +51,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 		if m.lost(p, o) {
 			continue
 		}
-		knows = m.check.touch(p, o, use, at, knows, &c.fences)
+		knows = m.check.touch(p, o, use, at, knows, c)
 		if use != Reads {
 			p.changedBy(o)
 			m.wake(p)
@@ -115,7 +103,7 @@ func (c *Context) knows(o *origin, knows clock) {
 }
 
 // touch notes an access in place, and returns what is known after it.
-func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock, f *fences) clock {
+func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock, by *Context) clock {
 	if k == nil || p.lo == p.hi {
 		return knows
 	}
@@ -127,23 +115,26 @@ func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock, f *
 		k.access(p, o, writes, at, knows)
 		return knows
 	}
-	return k.change(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, use, knows, f)
+	return k.change(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, use, knows, by)
 }
 
 // change notes an atomic use, and returns what is known after it.
-func (k *checker) change(p place, a *access, use Use, knows clock, f *fences) clock {
+func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) clock {
 	c, after, tells := p.cell(), knows.Clone(), knows
+	c.usedBy(a.pe)
+	k.narrowed(p, c, a.origin)
 	switch use {
 	case Atomic:
 		after.Join(c.clock)
 	case Acquires:
 		after.Join(c.looked(p, a.origin, knows))
 	default:
-		f.heard = k.union(f.heard.Clone(), c.clock)
+		by.listen(a.origin, c, use, c.clock)
 	}
 	k.note(p, a, after)
-	if use == Relaxed || use == Acquires {
-		tells = f.told
+	if !use.tells() {
+		tells = by.fences.told
+		a.pe.noteLoose(&loose{origin: a.origin, cell: c, use: use, told: tells})
 	}
 	c.clock = k.union(c.clock.Clone(), tells)
 	c.fell, c.version = true, c.version+1
@@ -173,9 +164,22 @@ func (c *Context) Scatter(what string, to []Run, data []byte, threads bool) {
 	c.pe.post(s)
 }
 
+// Look is how a load looks at memory.
+type Look uint8
+
+// The looks. A plain one is of data. Others are of words that are signalled: a fresh one comes after the signals and atomic
+// operations that made the bytes what they are then, a relaxed one does so once the program has a fence, and a flagged one
+// is a fresh one of data with flags beside them, which must not change again before it.
+const (
+	PlainLook Look = iota
+	FreshLook
+	RelaxedLook
+	FlaggedLook
+)
+
 // Gather is a load from memory of any rank: whoever drives the program looks at the bytes when it is no longer
-// blocked. With fresh it comes after the signals and atomic operations that made the bytes what they are then.
-func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
+// blocked.
+func (c *Context) Gather(what string, from []Run, how Look, threads bool) {
 	if len(from) == 0 {
 		return
 	}
@@ -191,12 +195,12 @@ func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
 		away = m.latency(c.pe.device, owner)
 	}
 	b := blockage{site: o.site, what: func() string { return fmt.Sprintf("%d bytes from %v", n, from[0].Addr) }}
-	if fresh {
-		b.look = func() clock { return c.look(o, places, true) }
+	if how != PlainLook {
+		b.look = func() clock { return c.look(o, places, how) }
 	}
 	m.carrier.after(away, m.effect(o, func() {
-		if !fresh {
-			e.clock = c.look(o, places, false)
+		if how == PlainLook {
+			e.clock = c.look(o, places, how)
 		}
 		m.carrier.send(owner, c.pe.device, n, m.effect(o, func() { m.finish(e) }))
 	}))
@@ -204,33 +208,44 @@ func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
 }
 
 // look notes a load from places, and returns what the program knows after it.
-func (c *Context) look(o *origin, places []place, fresh bool) clock {
+func (c *Context) look(o *origin, places []place, how Look) clock {
 	m := c.machine()
 	at, knows := c.acts(o)
 	for _, p := range places {
 		if !m.lost(p, o) {
-			knows = m.check.look(p, o, fresh, at, knows)
+			knows = m.check.look(p, o, how, at, knows)
 		}
 	}
 	c.knows(o, knows)
 	return knows
 }
 
-// look notes a load, and returns what is known after it: a fresh one learns what signals and atomic operations know.
-func (k *checker) look(p place, o *origin, fresh bool, at moment, knows clock) clock {
+// look notes a load, and returns what is known after it.
+func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clock {
 	switch {
 	case k == nil:
 		return knows
-	case !fresh:
+	case how == PlainLook:
 		k.access(p, o, reads, at, knows)
 		return knows
 	}
 	all := knows.Clone()
 	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
 	for at := p.lo; at < p.hi; at++ {
-		if c := p.cells[at]; c != nil {
-			all.Join(c.clock)
+		c := p.cells[at]
+		if c == nil {
+			continue
 		}
+		c.usedBy(o.pe)
+		k.narrowed(p, c, o)
+		switch how {
+		case RelaxedLook:
+			o.pe.program.listen(o, c, Relaxed, c.clock)
+			continue
+		case FlaggedLook:
+			c.take(o)
+		}
+		all.Join(c.clock)
 	}
 	return all
 }

@@ -97,8 +97,8 @@ func scattered(w *prim.Window, meets bool) prim.Kernel {
 		}
 		look := []prim.Run{{Addr: word.Addr, Bytes: 8}}
 		c.Watch(look, make([]byte, 8), "a test")
-		c.Gather("look", look, true, false)
-		c.Gather("load", places, false, false)
+		c.Gather("look", look, prim.FreshLook, false)
+		c.Gather("load", places, prim.PlainLook, false)
 		return nil
 	}
 }
@@ -190,6 +190,138 @@ func TestAtomicTouchesOrderAsTheySay(t *testing.T) {
 		submit(t, m, prim.Task{Name: "pair", Kernel: run, Workers: []int{0}, Blocks: 2, Threads: 32, Beside: true})
 		if err := m.Run(); (err == nil) != x.ordered {
 			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
+// TestFarUsesOrderAsTheySay lets rank 0 write its memory and count in rank 1's, which looks at the word and reads rank 0's
+// memory: by the uses of both, and with a fence between what they do and the count.
+func TestFarUsesOrderAsTheySay(t *testing.T) {
+	for _, x := range []struct {
+		counts, looks prim.Use
+		fenced        [2]bool
+		ordered       bool
+	}{
+		{prim.Atomic, prim.Atomic, [2]bool{}, true},
+		{prim.Releases, prim.Acquires, [2]bool{}, true},
+		{prim.Relaxed, prim.Acquires, [2]bool{}, false},
+		{prim.Acquires, prim.Acquires, [2]bool{}, false},
+		{prim.Releases, prim.Relaxed, [2]bool{}, false},
+		{prim.Releases, prim.Releases, [2]bool{}, false},
+		{prim.Relaxed, prim.Relaxed, [2]bool{true, true}, true},
+		{prim.Relaxed, prim.Relaxed, [2]bool{true, false}, false},
+		{prim.Relaxed, prim.Relaxed, [2]bool{false, true}, false},
+	} {
+		for name, count := range map[string]func(*prim.Context, prim.Word){
+			"a signal":      func(c *prim.Context, w prim.Word) { c.Signal(w, prim.Add, 1) },
+			"an atomic one": func(c *prim.Context, w prim.Word) { c.FetchAdd(w, 1) },
+		} {
+			m, w := over(t, 2, prim.Options{Check: true})
+			data := []prim.Run{{Addr: w.At(0, 8), Bytes: 8}}
+			word := func(use prim.Use) prim.Word {
+				word := prim.I64(w.At(1, 0))
+				word.Use = use
+				return word
+			}
+			run := func(c *prim.Context) error {
+				if c.Rank() == 0 {
+					c.Touch("store", data, prim.Writes, false)
+					if x.fenced[0] {
+						c.Fence()
+					}
+					count(c, word(x.counts))
+					return nil
+				}
+				c.WaitAnywhere(word(x.looks), prim.GE, 1)
+				if x.fenced[1] {
+					c.Fence()
+				}
+				c.Gather("load", data, prim.PlainLook, false)
+				return nil
+			}
+			for r := range 2 {
+				submit(t, m, prim.Task{Name: "pair", Kernel: run, Workers: []int{r}, Threads: 32, Beside: true})
+			}
+			if err := m.Run(); (err == nil) != x.ordered {
+				t.Errorf("%s, %+v: %v", name, x, err)
+			}
+		}
+	}
+}
+
+// TestScopes lets programs add to one word, in two blocks of a rank or on two ranks, with the scope that both have.
+func TestScopes(t *testing.T) {
+	all, block, rank := prim.Scope(255), prim.OfBlock, prim.OfRank
+	for _, x := range []struct {
+		scope  prim.Scope
+		ranks  int
+		blocks int
+		right  bool
+	}{
+		{all, 2, 1, true},
+		{rank, 2, 1, false},
+		{block, 2, 1, false},
+		{rank, 1, 2, true},
+		{block, 1, 2, false},
+		{block, 1, 1, true},
+	} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		word := prim.I64(w.At(0, 0))
+		run := func(c *prim.Context) error {
+			if x.scope != all {
+				c.Narrow("count", word, x.scope)
+			}
+			if c.Rank() == 0 {
+				c.Touch("count", []prim.Run{{Addr: word.Addr, Bytes: 8}}, prim.Atomic, false)
+			} else {
+				c.FetchAdd(word, 1)
+			}
+			return nil
+		}
+		for r := range x.ranks {
+			submit(t, m, prim.Task{Name: "count", Kernel: run, Workers: []int{r}, Blocks: x.blocks, Threads: 32, Beside: true})
+		}
+		if err := m.Run(); (err == nil) != x.right {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
+// TestDataWithFlags lets rank 0 send words that are data and flag at once, which rank 1 looks at until they have come,
+// with an answer between the rounds or without one. Looks at words that have not changed since are of no account.
+func TestDataWithFlags(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		box, answer := prim.I64(w.At(1, 0)), prim.I64(w.At(0, 0))
+		run := func(c *prim.Context) error {
+			for round := int64(1); round <= 3; round++ {
+				if c.Rank() == 0 {
+					c.Signal(box, prim.Set, round)
+					if answers {
+						c.Wait(answer, prim.GE, round)
+					} else {
+						c.Pass(10_000_000)
+					}
+					continue
+				}
+				look := []prim.Run{{Addr: box.Addr, Bytes: 8}}
+				seen := binary.LittleEndian.AppendUint64(nil, uint64(round-1))
+				c.Gather("look", look, prim.FlaggedLook, true)
+				c.Watch(look, seen, "a flag")
+				c.Gather("look", look, prim.FlaggedLook, true)
+				if answers {
+					c.Signal(answer, prim.Add, 1)
+				} else {
+					return nil
+				}
+			}
+			return nil
+		}
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "flagged", Kernel: run, Workers: []int{r}, Threads: 32, Beside: true})
+		}
+		if err := m.Run(); (err == nil) != answers {
+			t.Errorf("answers: %v: %v", answers, err)
 		}
 	}
 }

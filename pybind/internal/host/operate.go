@@ -43,6 +43,16 @@ func Word(at int64, bytes int) prim.Word {
 	return prim.I64(prim.Addr(at))
 }
 
+// WordUsed is a word with how operations on it order, by number.
+func WordUsed(at int64, bytes, use int) (prim.Word, error) {
+	w := Word(at, bytes)
+	if use < int(prim.Atomic) || use > int(prim.Releases) {
+		return w, Raise("ValueError", "use %d of a word; there are %d to %d", use, prim.Atomic, prim.Releases)
+	}
+	w.Use = prim.Use(use)
+	return w, nil
+}
+
 // Combination reads the name of a reduce op and of a dtype.
 func Combination(op, kind string) (tensor.ReduceOp, dtype.DType, error) {
 	o, err := tensor.ParseReduceOp(op)

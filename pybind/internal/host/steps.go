@@ -16,8 +16,8 @@ const (
 	stepMeet           // nothing
 	stepTouch          // the line that has the operation's name, address, bytes, use, whether all threads do
 	stepScatter        // the name as above, where to, bytes, where they are in the process, whether all threads do
-	stepSignal         // address and bytes of the word, operation, value
-	stepAwait          // address and bytes of the word, comparison, value
+	stepSignal         // address and bytes of the word, operation, value, use
+	stepAwait          // address and bytes of the word, comparison, value, use
 	stepLoad           // the name as above, from where, bytes, where in the process they go, whether all threads do
 	stepStore          // as stepScatter, to the own rank
 	stepKinds
@@ -83,12 +83,20 @@ func (p *Program) take(kind int, s []int64) error {
 		}
 		p.Scatter(p.of.line(int(s[0])), []prim.Run{{Addr: prim.Addr(s[1]), Bytes: int(s[2])}}, data, s[4] != 0)
 	case stepSignal:
-		p.Signal(Word(s[0], int(s[1])), prim.SignalOp(s[2]), s[3])
+		w, err := WordUsed(s[0], int(s[1]), int(s[4]))
+		if err != nil {
+			return err
+		}
+		p.Signal(w, prim.SignalOp(s[2]), s[3])
 	case stepAwait:
 		if s[2] < 0 || s[2] > int64(prim.LE) {
 			return Raise("ValueError", "comparison %d; there are 0 to %d", s[2], prim.LE)
 		}
-		p.WaitAnywhere(Word(s[0], int(s[1])), prim.Cmp(s[2]), s[3])
+		w, err := WordUsed(s[0], int(s[1]), int(s[4]))
+		if err != nil {
+			return err
+		}
+		p.WaitAnywhere(w, prim.Cmp(s[2]), s[3])
 	case stepLoad:
 		to, err := MemoryAt(s[3], int(s[2]))
 		if err != nil {

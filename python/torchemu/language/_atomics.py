@@ -15,7 +15,7 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.language._memory import word_of
 from torchemu.language._pointer import Pointer, checked
-from torchemu.language._program import Program, current
+from torchemu.language._program import ATOMIC, Program, current
 from torchemu.language._tile import Operand, Tile, computed, new_tile
 
 _ATOMIC = 2  # how memory is used, as the core has it
@@ -100,7 +100,7 @@ def _is_word(value: Any, index: Any) -> bool:
 
 
 def _of_word(name: str, word: Pointer, wanted: Any, value: Any) -> int:
-    return current().ask(go.PrimAtomic, name, *word_of(word), wanted, value)
+    return current().ask(go.PrimAtomic, name, *word_of(word), wanted, value, ATOMIC)
 
 
 def _changed(name: str, pointer: Pointer, values: Sequence[Any], index: Any, mask: Any) -> Tile:
@@ -206,6 +206,6 @@ class _Change:
         old = []
         for i, address in enumerate(self._addresses.tolist()):
             wanted = int(self._values[0][i]) if self._name == "cas" else 0
-            args = (names[self._name], address, self._kind.itemsize, wanted, int(self._values[-1][i]))
+            args = (names[self._name], address, self._kind.itemsize, wanted, int(self._values[-1][i]), ATOMIC)
             old.append(self._program.ask(go.PrimAtomic, *args))
         return np.array(old, self._kind)

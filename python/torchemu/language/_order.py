@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchemu.bridge.binding import go
 from torchemu.language._memory import signal_op, word_of
 from torchemu.language._pointer import Pointer, checked, count
-from torchemu.language._program import current
+from torchemu.language._program import ATOMIC, current
 from torchemu.language._tile import Tile
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test(word: Pointer, compare: int, value: int) -> bool:
 
 def fetch(word: Pointer) -> int:
     """The value of a word of any rank."""
-    return current().ask(go.PrimAtomic, "fetch", *word_of(word), 0, 0)
+    return current().ask(go.PrimAtomic, "fetch", *word_of(word), 0, 0, ATOMIC)
 
 
 def fence() -> None:

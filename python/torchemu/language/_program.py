@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from torchemu.language._machine import Machine
 
 _LANGUAGE = os.path.dirname(__file__) + os.sep
+READS, WRITES, ATOMIC, RELAXED, ACQUIRES, RELEASES = range(6)
+"""How memory is used, as the core has it."""
+
 _ALIGNMENT = 64
 """Of tiles in scratch memory, in bytes."""
 

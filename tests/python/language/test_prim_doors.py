@@ -214,11 +214,11 @@ def test_queues_and_atomics() -> None:
             for i in range(5):
                 yield go.PrimRecv(p, 0, q, w[1] + 8 * i, 8)
                 got.append(go.PrimResult(p))
-            yield go.PrimAtomic(p, 0, "add", w[0] + 512, 8, 0, 40)
+            yield go.PrimAtomic(p, 0, "add", w[0] + 512, 8, 0, 40, 2)
             got.append(go.PrimResult(p))
-            yield go.PrimAtomic(p, 0, "compare_swap", w[0] + 512, 8, 40, 2)
+            yield go.PrimAtomic(p, 0, "compare_swap", w[0] + 512, 8, 40, 2, 2)
             got.append(go.PrimResult(p))
-            yield go.PrimAtomic(p, 0, "fetch", w[0] + 512, 8, 0, 0)
+            yield go.PrimAtomic(p, 0, "fetch", w[0] + 512, 8, 0, 0, 2)
             got.append(go.PrimResult(p))
 
         go.PrimSubmit(m, "k", (0, 1), 1, False, ())

@@ -51,8 +51,8 @@ def named(text: str, defect: str) -> set[int]:
 
 _KINDS = re.compile(
     "unordered read:|unordered writes:|read of unwritten memory:|signal overtakes its data:|window reused without|"
-    "signal row reused|EQ wait overshot:|traffic after free:|wait that other signals|uses a tensor of an operation|"
-    "reads on one stream|reach beyond window"
+    "signal row reused|EQ wait overshot:|traffic after free:|wait that other signals|scope too narrow:|"
+    "uses a tensor of an operation|reads on one stream|reach beyond window"
 )
 
 

@@ -10,13 +10,14 @@ import triton.language as tl
 import triton_dist
 import triton_dist.language as dl
 from triton_dist.language.extra import libshmem_device as shmem
-from triton_dist.language.extra.language_extra import __syncthreads, ld_acquire, membar, red_release, tid
+from triton_dist.language.extra.language_extra import __syncthreads, atomic_add, ld, ld_acquire, load_v4_u32
+from triton_dist.language.extra.language_extra import membar, red_release, st, st_v4_u32, tid
 from triton_dist.utils import finalize_distributed, initialize_distributed
 from triton_dist.utils import nvshmem_barrier_all_on_stream, nvshmem_create_tensor
 initialize_distributed()
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 def sym(n): return nvshmem_create_tensor((n,), torch.float32)
-def cleared(n): return nvshmem_create_tensor((n,), torch.uint64).fill_(0)
+def cleared(n, kind=torch.uint64): return nvshmem_create_tensor((n,), kind).fill_(0)
 """
 
 PROGRAMS: dict[str, str] = {
@@ -457,5 +458,201 @@ for step in range(3):
     total[(1,)](inbox, out, 64, world)
     nvshmem_barrier_all_on_stream()  #- no barrier before the next
 print(out.sum())
+""",
+    "a wait that acquires": """
+@triton_dist.jit
+def shift(x, inbox, words, out, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(inbox, right) + i, tl.load(x + i))  #! relaxed wait, no sync
+    __syncthreads()  #- no sync
+    dl.notify(words, right, signal=1, sig_op="set", comm_scope="intra_node")
+    sem: tl.constexpr = "acquire"
+    sem: tl.constexpr = "relaxed"  #+ relaxed wait
+    t = dl.wait(words, 1, "sys", sem, waitValue=1)
+    __syncthreads()
+    tl.store(out + i, tl.load(dl.consume_token(inbox, t) + i))  #! relaxed wait, no sync
+inbox, words = sym(64), cleared(1)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+shift[(1,)](x, inbox, words, out, 64)
+torch.cuda.synchronize()
+assert out.sum().item() == 64
+""",
+    "words of a peer that is waited for": """
+@triton_dist.jit
+def produce(x, inbox, words, out, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    scope: tl.constexpr = "sys"
+    scope: tl.constexpr = "gpu"  #+ narrow wait
+    for k in range(3):
+        token = dl.wait(dl.symm_at(words, right), 1, scope, "acquire", waitValue=2 * k)  #! narrow wait
+        tl.store(dl.symm_at(inbox, right) + i, tl.load(x + i) + k)
+        __syncthreads()
+        shmem.fence()
+        dl.notify(words, right, signal=2 * k + 1, sig_op="set", comm_scope="intra_node")
+        t = dl.wait(words, 1, "gpu", "acquire", waitValue=2 * k + 1)
+        tl.store(out + i, tl.load(inbox + i))
+        __syncthreads()
+        dl.notify(words, dl.rank(), signal=2 * k + 2, sig_op="set", comm_scope="gpu")
+inbox, words = sym(64), cleared(1)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+produce[(1,)](x, inbox, words, out, 64)
+torch.cuda.synchronize()
+assert out.sum().item() == 64 * 3
+""",
+    "counters of peers, added to by threads": """
+@triton_dist.jit
+def k(x, inbox, count, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for p in range(W):
+        tl.store(dl.symm_at(inbox, p) + me * N + i, tl.load(x + i))  #! relaxed add, relaxed look, acquire add, no sync
+    __syncthreads()  #- no sync
+    scope = "sys"
+    scope = "gpu"  #+ narrow add
+    sem = "release"
+    sem = "relaxed"  #+ relaxed add
+    sem = "acquire"  #+ acquire add
+    if tid(0) < W:
+        atomic_add(dl.symm_at(count, tid(0)), 1, scope=scope, semantic=sem)  #! narrow add
+    if tid(0) == 0:
+        while ld(count, scope="sys", semantic="acquire") < W: pass  #- relaxed look
+        while ld(count, scope="sys", semantic="relaxed") < W: pass  #+ relaxed look
+    __syncthreads()
+    j = tl.arange(0, N * W)
+    tl.store(out + j, tl.load(inbox + j))  #! relaxed add, relaxed look, acquire add, no sync
+inbox, count = sym(64 * world), cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64 * world).cuda()
+k[(1,)](x, inbox, count, out, 64, world)
+torch.cuda.synchronize()
+assert out.sum().item() == 64 * world
+""",
+    "loads from peers after their flags": """
+@triton_dist.jit
+def k(x, mine, flag, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    tl.store(mine + i, tl.load(x + i) + me)  #! relaxed st
+    __syncthreads()
+    sem = "release"
+    sem = "relaxed"  #+ relaxed st
+    scope = "sys"
+    scope = "gpu"  #+ narrow st
+    for p in range(W):
+        if tid(0) == 0: st(dl.symm_at(flag, p) + me, 1, scope=scope, semantic=sem)  #! narrow st
+    for r in range(W):
+        if tid(0) == 0:
+            while ld_acquire(flag + r, "sys") != 1: pass
+        __syncthreads()
+        tl.store(out + r * N + i, tl.load(dl.symm_at(mine, r) + i))  #! relaxed st
+mine, flag = sym(64), cleared(world, torch.int32)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64 * world).cuda()
+k[(1,)](x, mine, flag, out, 64, world)
+torch.cuda.synchronize()
+nvshmem_barrier_all_on_stream()
+""",
+    "relaxed flags between fences": """
+@triton_dist.jit
+def k(x, mine, flag, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    tl.store(mine + i, tl.load(x + i) + me)  #! no fence, cta fence, no fence after
+    __syncthreads()
+    if tid(0) == 0:
+        membar("sys")  #- no fence, cta fence
+        membar("cta")  #+ cta fence
+        for p in range(W):
+            st(dl.symm_at(flag, p) + me, 1, scope="sys", semantic="relaxed")
+    if tid(0) == 0:
+        for r in range(W):
+            while ld(flag + r, "sys", "relaxed") != 1: pass
+        membar("sys")  #- no fence after
+    __syncthreads()
+    for r in range(W):
+        tl.store(out + r * N + i, tl.load(dl.symm_at(mine, r) + i))  #! no fence, no fence after, cta fence
+mine, flag = sym(64), cleared(world, torch.int32)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64 * world).cuda()
+k[(1,)](x, mine, flag, out, 64, world)
+torch.cuda.synchronize()
+nvshmem_barrier_all_on_stream()
+""",
+    "a lock in a peer's memory": """
+@triton_dist.jit
+def k(total, lock, R: tl.constexpr):
+    far_lock, far = dl.symm_at(lock, 0), dl.symm_at(total, 0)
+    take = "acquire"
+    take = "relaxed"  #+ relaxed take
+    take = "release"  #+ release take
+    give = "release"
+    give = "relaxed"  #+ relaxed give
+    scope = "sys"
+    scope = "gpu"  #+ narrow
+    for _ in range(R):
+        while tl.atomic_cas(far_lock, 0, 1, sem=take, scope=scope) != 0: pass  #! narrow
+        v = tl.load(far)  #! relaxed take, release take, relaxed give
+        tl.store(far, v + 1)  #! relaxed take, release take, relaxed give
+        __syncthreads()
+        tl.atomic_xchg(far_lock, 0, sem=give, scope=scope)  #! narrow
+total, lock = sym(1), cleared(1, torch.int32)
+total.fill_(0)
+nvshmem_barrier_all_on_stream()
+k[(1,)](total, lock, 3)
+nvshmem_barrier_all_on_stream()
+if rank == 0: assert total.item() == 3 * world, total
+""",
+    "a count of a grid's blocks with a scope": """
+@triton.jit
+def total(x, parts, count, out, N: tl.constexpr, BLOCKS: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(parts + pid, tl.sum(tl.load(x + i)))
+    scope: tl.constexpr = "gpu"
+    scope: tl.constexpr = "cta"  #+ narrow
+    before = tl.atomic_add(count, 1, sem="acq_rel", scope=scope)  #! narrow
+    if before == BLOCKS - 1:
+        tl.store(out, tl.sum(tl.load(parts + tl.arange(0, BLOCKS))))
+x, parts, count = torch.ones(256).cuda(), torch.zeros(4).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+out = torch.zeros(1).cuda()
+total[(4,)](x, parts, count, out, 64, 4)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "data with flags in two buffers": """
+@triton_dist.jit
+def k(x, box, out, flag, n, half: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    for q in range(1, W):
+        p = (me + q) % W
+        if t < n:
+            a, b = ld(x + 2 * t), ld(x + 2 * t + 1)
+            st_v4_u32(dl.symm_at(box, p) + half + (me * n + t) * 4, a, flag, b, flag)  #! one buffer
+    for q in range(1, W):
+        r = (me + W - q) % W
+        if t < n:
+            place = box + half + (r * n + t) * 4
+            a, f, b, g = load_v4_u32(place)  #! one buffer
+            while f != flag or g != flag:
+                a, f, b, g = load_v4_u32(place)  #! one buffer
+            st(out + r * 2 * n + 2 * t, a)
+            st(out + r * 2 * n + 2 * t + 1, b)
+n = 20
+box = cleared(2 * world * n * 4, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 5):
+    x = torch.arange(2 * n, dtype=torch.int32).cuda() + 100 * rank + call
+    out = torch.zeros(world * 2 * n, dtype=torch.int32).cuda()
+    half = call % 2 * world * n * 4
+    half = 0  #+ one buffer
+    k[(1,)](x, box, out, call, n, half, world)
+    torch.cuda.synchronize()
+    for r in range(world):
+        if r != rank: assert out[r * 2 * n: (r + 1) * 2 * n].tolist() == [i + 100 * r + call for i in range(2 * n)]
 """,
 }

@@ -20,6 +20,7 @@ from torchemu.frontends.pto._memory import Buffer, TensorArg
 from torchemu.frontends.pto._operands import TensorOperand, TileOperand
 from torchemu.frontends.pto._orchestration import rt_submit_aiv_task
 from torchemu.frontends.pto._program import Program
+from torchemu.language._program import ATOMIC
 
 _WORD_BYTES = 4
 _PS_PER_TICK = 20_000
@@ -254,7 +255,7 @@ class Calls:
         for word in signals.words():
             address = self.address(word)
             if (address >> _RANK_SHIFT) - 1 == self.core.rank:  # what the chip does to its own word it knows to be done
-                self.operate(go.PrimAtomic, ("add", "exchange")[op], address, _WORD_BYTES, 0, value)
+                self.operate(go.PrimAtomic, ("add", "exchange")[op], address, _WORD_BYTES, 0, value, ATOMIC)
             else:
                 self.operate(go.PrimSignal, address, _WORD_BYTES, op, value)
 

@@ -9,15 +9,28 @@ import numpy as np
 
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton._program import LOAD, SCATTER, STORE, TOUCH, Block, Elements, Part, rank_of
+from torchemu.language._program import ACQUIRES, ATOMIC, READS, RELAXED, RELEASES, WRITES
 
 _SECTOR = 32
 """Bytes that memory moves at least."""
 
-READS, WRITES, ATOMIC, RELAXED, ACQUIRES, RELEASES = range(6)
-"""How memory is used, as the core has it."""
-
 ORDERS = {None: ATOMIC, "acq_rel": ATOMIC, "relaxed": RELAXED, "acquire": ACQUIRES, "release": RELEASES}
 """The uses of atomic operations by the semantics that they are given."""
+
+
+PLAIN, FRESH, RELAXED_LOOK, FLAGGED = range(4)
+"""How a load looks at memory, as the core has it."""
+
+_NARROW = {"cta": 0, "gpu": 1}
+
+
+def narrowed(program: Block, addresses: Sequence[int], size: int, what: str, scope: str | None) -> None:
+    """Notes, for the checker, the scope of an operation on words that comes next; None where the program gives none."""
+    if not program.checks or scope not in _NARROW:
+        return
+    for address in dict.fromkeys(addresses):
+        if scope == "cta" or rank_of(address) != program.launch.rank:
+            program.call(go.PrimNarrow, what, address, size, _NARROW[scope])
 
 
 def _hull(flat: np.ndarray, size: int) -> tuple[int, int, int]:
@@ -91,12 +104,12 @@ def _aligned(program: Block, part: Part, flat: np.ndarray, size: int, what: str)
 
 
 def read(
-    program: Block, flat: np.ndarray, kind: np.dtype, what: str, fresh: bool = False, threads: bool = True
+    program: Block, flat: np.ndarray, kind: np.dtype, what: str, look: int = PLAIN, threads: bool = True
 ) -> np.ndarray:
     """Returns the elements at addresses, of which there is at least one.
 
     Args:
-        fresh: it is a load of words that are signalled.
+        look: one of PLAIN and those after it.
         threads: all threads load.
     """
     size = kind.itemsize
@@ -104,8 +117,8 @@ def read(
     part = _parts(program, flat, hull, size, what)
     program.flush()
     if part is None:
-        return _by_part(program, flat, kind, what, fresh, threads)
-    _charge(program, part, flat, hull, size, what, fresh, threads)
+        return _by_part(program, flat, kind, what, look, threads)
+    _charge(program, part, flat, hull, size, what, look, threads)
     result = _elements(program, part, flat, hull, kind, what)
     if program.loops:
         program.looks.extend(zip(flat.tolist(), _pieces(result, size), strict=True))
@@ -159,11 +172,11 @@ def _pieces(array: np.ndarray, size: int) -> list[bytes]:
 
 
 def _charge(
-    program: Block, part: Part, flat: np.ndarray, hull: Hull, size: int, what: str, fresh: bool, threads: bool
+    program: Block, part: Part, flat: np.ndarray, hull: Hull, size: int, what: str, look: int, threads: bool
 ) -> None:
     if part.rank != program.launch.rank:
         reachable(program, part.rank, what)
-    elif not fresh:
+    elif look == PLAIN:
         account = program.account
         account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + hull[2] * _SECTOR // 2
         account.loads = True
@@ -171,7 +184,7 @@ def _charge(
             touch(program, what, _runs(flat, hull, size), READS, threads)
         return
     program.pay()
-    program.call(go.PrimGather, what, _runs(flat, hull, size), fresh, threads)
+    program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
 
 
 def touch(program: Block, what: str, where: Sequence[int], use: int, threads: bool) -> None:
@@ -197,10 +210,10 @@ def _elements(program: Block, part: Part, flat: np.ndarray, hull: Hull, kind: np
     return part.typed(kind)[(flat - part.start) // size]
 
 
-def _by_part(program: Block, flat: np.ndarray, kind: np.dtype, what: str, fresh: bool, threads: bool) -> np.ndarray:
+def _by_part(program: Block, flat: np.ndarray, kind: np.dtype, what: str, look: int, threads: bool) -> np.ndarray:
     out = np.empty(flat.shape, kind)
     for chosen in _groups(program, flat):
-        out[chosen] = read(program, flat[chosen], kind, what, fresh, threads)
+        out[chosen] = read(program, flat[chosen], kind, what, look, threads)
     return out
 
 

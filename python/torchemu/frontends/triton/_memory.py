@@ -81,14 +81,15 @@ def load(
     """
     if isinstance(pointer, BlockPointer):
         return pointer.load(boundary_check, padding_option)
-    return loaded(_pointer(pointer, "tl.load"), mask, other, "tl.load", bool(plain(volatile)))
+    look = _access.FRESH if plain(volatile) else _access.PLAIN
+    return loaded(_pointer(pointer, "tl.load"), mask, other, "tl.load", look)
 
 
-def loaded(p: tensor, mask: Any, other: Any, what: str, fresh: bool) -> tensor:
-    """Loads elements; fresh ones come after the signals that made them what they are."""
+def loaded(p: tensor, mask: Any, other: Any, what: str, look: int = _access.PLAIN) -> tensor:
+    """Loads elements; see _access.read for the looks."""
     program = current()
     kind = p.dtype.element_ty
-    if type(p) is Run and not fresh and _is_whole(p, mask):
+    if type(p) is Run and look == _access.PLAIN and _is_whole(p, mask):
         ahead = _access.read_run(program, p.first, p.n, kind.numpy, what)
         if ahead is not None:
             return Loaded(program, ahead, kind)
@@ -96,11 +97,11 @@ def loaded(p: tensor, mask: Any, other: Any, what: str, fresh: bool) -> tensor:
     lanes = p.lanes or (keep is not None and not p.shape and len(keep) > 1)
     shape = program.all.shape if lanes else p.shape
     if keep is None:
-        data = _access.read(program, flat, kind.numpy, what, fresh, bool(p.shape)).reshape(shape)
+        data = _access.read(program, flat, kind.numpy, what, look, bool(p.shape)).reshape(shape)
         return tensor(data if shape else data[()], kind, lanes)
     data = _filled(program, shape, kind, other)
     if flat.size:
-        data[keep if shape else ...] = _access.read(program, flat, kind.numpy, what, fresh, bool(p.shape))
+        data[keep if shape else ...] = _access.read(program, flat, kind.numpy, what, look, bool(p.shape))
     return tensor(data if shape else data[()], kind, lanes)
 
 
@@ -212,6 +213,7 @@ def atomic(name: str, pointer: Any, values: Sequence[Any], mask: Any, sem: Any, 
     if not p.shape and not p.lanes and any(v.shape for v in given):
         raise ValueError(f"{what}: values are a block, and the pointer is not")
     flat, keep = _chosen(program, p, mask, what)
+    _access.narrowed(program, flat.tolist(), kind.itemsize, what, plain(scope))
     shape = program.all.shape if p.lanes else p.shape
     each = [
         np.broadcast_to(v.data, shape) if keep is None or not shape else np.broadcast_to(v.data, shape)[keep]
@@ -233,7 +235,8 @@ def _old(
         if use in (_access.ATOMIC, _access.RELEASES):
             program.step(FENCE, program.line())
         return np.array(
-            [_far(program, name, a, [v[i] for v in values], kind) for i, a in enumerate(flat.tolist())], kind.numpy
+            [_far(program, name, a, [v[i] for v in values], kind, use) for i, a in enumerate(flat.tolist())],
+            kind.numpy,
         )
     change = _changed(name, kind) if name != "cas" else None
 
@@ -248,7 +251,7 @@ def _old(
 _FAR = {"add": "add", "xchg": "exchange", "cas": "compare_swap"}
 
 
-def _far(program: Block, name: str, address: int, values: list[Any], kind: t.dtype) -> Any:
+def _far(program: Block, name: str, address: int, values: list[Any], kind: t.dtype, use: int) -> Any:
     """An atomic operation on a word of another rank."""
     what = f"tl.atomic_{name}"
     _access.reachable(program, rank_of(address), what)
@@ -256,7 +259,8 @@ def _far(program: Block, name: str, address: int, values: list[Any], kind: t.dty
         raise NotImplementedError(f"{what} of {kind} in another rank's memory: there are add, xchg and cas of words")
     program.pay()
     wanted = int(values[0]) if name == "cas" else 0
-    old = program.ask(go.PrimAtomic, _FAR[name], address, kind.itemsize, _signed(wanted), _signed(int(values[-1])))
+    numbers = _signed(wanted), _signed(int(values[-1]))
+    old = program.ask(go.PrimAtomic, _FAR[name], address, kind.itemsize, *numbers, use)
     result = np.array(old, np.int64).astype(kind.numpy)[()]
     if name == "cas" and result != values[0] and program.loops:
         program.looks.append((address, result.tobytes()))
@@ -308,7 +312,7 @@ class BlockPointer:
         """The block's elements."""
         pointers, mask = self.places(_numbers(boundary_check))
         other = None if mask is None else (float("nan") if plain(padding_option) == "nan" else 0)
-        return loaded(pointers, mask, other, "tl.load", False)
+        return loaded(pointers, mask, other, "tl.load")
 
     def store(self, value: Any, boundary_check: Any = ()) -> None:
         """Writes the block's elements."""
@@ -390,7 +394,7 @@ class Descriptor:
     def load(self, offsets: Any) -> tensor:
         """The elements of the block that begins at these offsets."""
         pointers, mask = _places(self.base, self.shape, self.strides, _numbers(offsets), self.block_shape, None)
-        return loaded(pointers, mask, float("nan") if self._padding == "nan" else 0, "descriptor.load", False)
+        return loaded(pointers, mask, float("nan") if self._padding == "nan" else 0, "descriptor.load")
 
     def store(self, offsets: Any, value: Any) -> None:
         """Writes the block that begins at these offsets."""
@@ -411,7 +415,7 @@ class Descriptor:
     def gather(self, rows: Any, column: Any) -> tensor:
         """The parts, of the block's width, of some rows from a column on."""
         pointers, mask = self._rows(rows, column)
-        return loaded(pointers, mask, 0, "descriptor.gather", False)
+        return loaded(pointers, mask, 0, "descriptor.gather")
 
     def scatter(self, value: Any, rows: Any, column: Any) -> None:
         """Writes the parts of some rows from a column on."""

@@ -12,10 +12,13 @@ from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import _pointer, atomic, loaded
-from torchemu.frontends.triton._program import FENCE, MEET, current, rank_of
+from torchemu.frontends.triton._program import FENCE, MEET, SIGNAL, Block, current, rank_of
 from torchemu.frontends.triton._values import plain, tensor, value_of
 
 _WARP = 32
+
+ADD, SET = 0, 1
+"""The operations of a signal on a word, as the core has them."""
 
 
 def _number(n: int, kind: t.dtype = t.int32) -> tensor:
@@ -87,20 +90,33 @@ def syncthreads() -> None:
 
 
 def fence(semantic: Any = None, scope: Any = None) -> None:
-    """Makes what the thread has stored before land before what it stores after."""
+    """Makes what the thread has stored before land before what it stores after, unless that is for its block only."""
     program = current()
     program.pay()
-    program.step(FENCE, program.line())
+    if plain(scope) not in ("cta", "block"):
+        program.step(FENCE, program.line())
 
 
-def ld(ptr: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
-    """The word at a place, as it is now: each thread's."""
-    return _each(loaded(_pointer(ptr, "ld"), None, None, "ld", True))
+def ld(ptr: Any, scope: Any = None, semantic: Any = None) -> tensor:
+    """The word at a place, as it is now: each thread's. The load comes after what was before the signals that made the
+    word what it is, unless the program says that it is relaxed."""
+    p, how = _pointer(ptr, "ld"), plain(semantic)
+    if how == "acquire":
+        _narrowed(p, scope, "ld")
+    return _each(loaded(p, None, None, "ld", _access.RELAXED_LOOK if how == "relaxed" else _access.FRESH))
 
 
-def ld_acquire(ptr: Any, scope: Any = "gpu") -> tensor:
+def ld_acquire(ptr: Any, scope: Any = None) -> tensor:
     """Acts as ld, after what was before the signals that made the word what it is."""
     return ld(ptr, scope, "acquire")
+
+
+def _narrowed(p: tensor, scope: Any, what: str) -> None:
+    """Notes the scope that a program gives an operation on a word that orders others."""
+    program = current()
+    addresses = np.broadcast_to(p.data, program.all.shape)[program.active()]
+    scope = plain(scope)
+    _access.narrowed(program, addresses.tolist(), p.dtype.element_ty.itemsize, what, _SCOPES.get(scope, scope))
 
 
 def _each(x: tensor) -> tensor:
@@ -109,25 +125,27 @@ def _each(x: tensor) -> tensor:
     return tensor(np.full(current().threads, x.data), x.dtype, True)
 
 
-def st(ptr: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> None:
-    """Stores a word, which others may look at: each active thread."""
-    p, program = _pointer(ptr, "st"), current()
+def st(ptr: Any, val: Any, scope: Any = None, semantic: Any = None) -> None:
+    """Stores a word, which others may look at: each active thread. The store tells them what was before it, unless the
+    program says that it is relaxed."""
+    p, program, use = _pointer(ptr, "st"), current(), _access.ORDERS.get(plain(semantic), _access.ATOMIC)
     kind = p.dtype.element_ty
     value = cast(val, kind)
     active = program.active()
     if not active.any():
         return
-    if plain(semantic) == "release":
+    if use == _access.RELEASES:
+        _narrowed(p, scope, "st")
         fence()
     if not p.lanes:
         last = value.data[active][-1:] if value.lanes else np.array([value.data])
-        _signal(np.array([p.data], np.int64), last.astype(kind.numpy), "st")
+        _signal(np.array([p.data], np.int64), last.astype(kind.numpy), "st", use)
         return
     data = np.broadcast_to(value.data, active.shape)[active]
-    _signal(p.data[active].astype(np.int64), data.astype(kind.numpy), "st")
+    _signal(p.data[active].astype(np.int64), data.astype(kind.numpy), "st", use)
 
 
-def _signal(flat: np.ndarray, data: np.ndarray, what: str) -> None:
+def _signal(flat: np.ndarray, data: np.ndarray, what: str, use: int) -> None:
     """Stores words one by one, so that whoever sees one knows what was before."""
     program, size = current(), data.dtype.itemsize
     program.pay()
@@ -137,14 +155,14 @@ def _signal(flat: np.ndarray, data: np.ndarray, what: str) -> None:
             _access.reachable(program, rank_of(address), what)
         if size in (4, 8) and rank_of(address) != program.launch.rank:
             bits = int(value.view(f"i{size}"))
-            program.call(go.PrimSignal, address, size, 1, bits)
+            send_signal(program, address, size, SET, bits, use)
         elif rank_of(address) != program.launch.rank:
             _access.write(program, np.array([address]), np.array([value]), what, False)
         else:
-            _put_here(address, np.array([value]), what)
+            _put_here(address, np.array([value]), what, use)
 
 
-def _put_here(address: int, value: np.ndarray, what: str) -> None:
+def _put_here(address: int, value: np.ndarray, what: str, use: int) -> None:
     program, size = current(), value.dtype.itemsize
     part = program.part(address)
     if part is None or address + size > part.end:
@@ -152,15 +170,29 @@ def _put_here(address: int, value: np.ndarray, what: str) -> None:
         return
     program.flush()
     part.typed(value.dtype)[(address - part.start) // size] = value[0]
-    _access.touch(program, what, (address, size), _access.ATOMIC, False)
+    _access.touch(program, what, (address, size), use, False)
 
 
-def atomic_add(ptr: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
+def is_word(program: Block, at: int, size: int) -> bool:
+    """Says whether a word of so many bytes can be at an address."""
+    part = program.part(at)
+    return part is not None and at + size <= part.end and at % size == 0
+
+
+def send_signal(program: Block, at: int, size: int, op: int, value: int, use: int = _access.ATOMIC) -> None:
+    """Signals to a word of any rank: op is ADD or SET, and use as in _access."""
+    if is_word(program, at, size):
+        program.step(SIGNAL, program.line(), at, size, op, value, use)
+    else:
+        program.call(go.PrimSignal, at, size, op, value)  # says what is wrong
+
+
+def atomic_add(ptr: Any, val: Any, scope: Any = None, semantic: Any = "relaxed") -> tensor:
     """Adds to a word and returns the old one: once for each active thread."""
     return _by_thread("add", ptr, [val], semantic, scope)
 
 
-def atomic_cas(ptr: Any, cmp: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
+def atomic_cas(ptr: Any, cmp: Any, val: Any, scope: Any = None, semantic: Any = "relaxed") -> tensor:
     """Sets a word that is equal to a value and returns the old one: once for each active thread."""
     return _by_thread("cas", ptr, [cmp, val], semantic, scope)
 

@@ -10,12 +10,12 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access, _threads
 from torchemu.frontends.triton import _types as t
-from torchemu.frontends.triton._program import AWAIT, FENCE, SIGNAL, Block, current, rank_of
+from torchemu.frontends.triton._program import AWAIT, FENCE, Block, current, rank_of
+from torchemu.frontends.triton._threads import ADD, SET, is_word, send_signal
 from torchemu.frontends.triton._values import plain, tensor, value_of
 from torchemu.frontends.triton_dist import _symmetric
 
 _OFFSETS = (1 << 44) - 1
-_ADD, _SET = 0, 1
 THREAD, WARP, BLOCK = "thread", "warp", "block"
 
 EQ, NE, GT, GE, LT, LE = range(6)
@@ -27,7 +27,7 @@ class Rocm(int):
 
 
 _CMP = {0: EQ, 1: NE, 2: GT, 3: LE, 4: LT, 5: GE}
-_OPS = {9: _SET, 10: _ADD}
+_OPS = {9: SET, 10: ADD}
 
 
 def comparison(code: Any) -> int:
@@ -52,7 +52,7 @@ def operation(code: Any) -> int:
     """
     code = plain(code)
     if isinstance(code, Rocm):
-        return _SET if code == 0 else _ADD
+        return SET if code == 0 else ADD
     if int(code) not in _OPS:
         raise ValueError(f"signal operation {int(code)}: there are NVSHMEM_SIGNAL_SET 9 and NVSHMEM_SIGNAL_ADD 10")
     return _OPS[int(code)]
@@ -134,7 +134,7 @@ def put(
     program = current()
     to, source = pointer(dest, "dest"), pointer(source, "source")
     word = word_of(signal[0], "sig_addr") if signal else None
-    op = operation(signal[2]) if signal else _ADD
+    op = operation(signal[2]) if signal else ADD
     meet(group)
     program.pay()
     program.effects += 1
@@ -205,7 +205,7 @@ def wait_until(sig_addr: Any, cmp: Any, value: Any) -> tensor:
     line = program.line()
     for at, wanted in waits:
         _warn(program, at, 8)
-        _await(program, line, at, 8, how, wanted)
+        _await(program, line, (at, 8), how, wanted)
     program.flush()
     kind = word.dtype.element_ty
     seen = [_word(program, at, kind) for at, _ in waits]
@@ -222,24 +222,11 @@ def _word(program: Block, address: int, kind: t.dtype) -> Any:
     return part.typed(kind.numpy)[(address - part.start) // kind.itemsize]
 
 
-def _await(program: Block, line: int, at: int, size: int, how: int, wanted: int) -> None:
-    if _is_word(program, at, size):
-        program.step(AWAIT, line, at, size, how, wanted)
+def _await(program: Block, line: int, word: tuple[int, int], how: int, wanted: int, use: int = _access.ATOMIC) -> None:
+    if is_word(program, *word):
+        program.step(AWAIT, line, *word, how, wanted, use)
     else:
-        program.call(go.PrimAwait, at, size, how, wanted)  # says what is wrong
-
-
-def _is_word(program: Block, at: int, size: int) -> bool:
-    part = program.part(at)
-    return part is not None and at + size <= part.end and at % size == 0
-
-
-def send_signal(program: Block, at: int, size: int, op: int, value: int) -> None:
-    """Signals to a word of any rank."""
-    if _is_word(program, at, size):
-        program.step(SIGNAL, program.line(), at, size, op, value)
-    else:
-        program.call(go.PrimSignal, at, size, op, value)  # says what is wrong
+        program.call(go.PrimAwait, *word, how, wanted)  # says what is wrong
 
 
 def whole(x: Any) -> int:
@@ -247,7 +234,7 @@ def whole(x: Any) -> int:
     return x if type(x) is int else int(value_of(x).data)
 
 
-def wait_equal(words: Any, n: Any, value: Any) -> None:
+def wait_equal(words: Any, n: Any, value: Any, scope: str | None = None, semantic: str | None = None) -> None:
     """Waits until each of n words, of any rank in the node, is equal to a value."""
     program, p = current(), word_of(words, "barrierPtrs", (4, 8))
     size = p.dtype.element_ty.itemsize
@@ -259,8 +246,11 @@ def wait_equal(words: Any, n: Any, value: Any) -> None:
     line = program.line()
     count = int(plain(n))
     _warn(program, first, count * size)
-    for i in range(count):
-        _await(program, line, first + i * size, size, EQ, wanted)
+    use = _access.ORDERS.get(semantic, _access.ATOMIC)
+    places = [first + i * size for i in range(count)]
+    _access.narrowed(program, places, size, "wait", scope)
+    for at in places:
+        _await(program, line, (at, size), EQ, wanted, use)
 
 
 def notify(ptr: Any, rank: Any, value: Any, op: int) -> None:

@@ -85,7 +85,7 @@ def wait(barrierPtrs: Any, numBarriers: Any, scope: Any, semantic: Any, waitValu
     """
     if plain(scope) not in _SCOPES:
         raise ValueError(f"wait: scope {scope!r} is not one of {', '.join(_SCOPES)}")
-    _shmem.wait_equal(barrierPtrs, numBarriers, waitValue)
+    _shmem.wait_equal(barrierPtrs, numBarriers, waitValue, plain(scope), plain(semantic))
     return _TOKEN
 
 

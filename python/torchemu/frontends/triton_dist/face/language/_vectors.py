@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu.frontends.triton import _threads
+from torchemu.frontends.triton import _access, _threads
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import loaded
@@ -72,13 +72,16 @@ def zeros_vector(n: Any, dtype: Any) -> Vector:
     return Vector([cast(0, dtype) for _ in range(int(plain(n)))])
 
 
-def ld_vector(ptr: Any, vec_size: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> Vector:
+_LOOKS = {"weak": _access.PLAIN, "relaxed": _access.RELAXED_LOOK}
+
+
+def ld_vector(ptr: Any, vec_size: Any, scope: Any = None, semantic: Any = None) -> Vector:
     """Loads elements one after another: each thread's."""
-    fresh = plain(semantic) != "weak"
-    return Vector([loaded(ptr + i, None, None, "ld_vector", fresh) for i in range(int(plain(vec_size)))])
+    look = _LOOKS.get(plain(semantic), _access.FRESH)
+    return Vector([loaded(ptr + i, None, None, "ld_vector", look) for i in range(int(plain(vec_size)))])
 
 
-def st_vector(ptr: Any, vec: Vector, scope: Any = "gpu", semantic: Any = "relaxed") -> None:
+def st_vector(ptr: Any, vec: Vector, scope: Any = None, semantic: Any = None) -> None:
     """Stores elements one after another: each active thread."""
     for i, item in enumerate(vec.items):
         _threads.st(ptr + i, item, scope, semantic)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu.frontends.triton import _threads
+from torchemu.frontends.triton import _access, _threads
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import loaded
@@ -53,8 +53,8 @@ def __syncwarp() -> None:
 
 
 def membar(scope: Any = "gl") -> None:
-    """Makes what the thread has stored before land before what it stores after."""
-    _threads.fence()
+    """Makes what the thread has stored before land before what it stores after, unless that is for its block only."""
+    _threads.fence(None, scope)
 
 
 # -- several words at once
@@ -66,7 +66,7 @@ def _loaded(ptr: Any, n: int, kind: t.dtype, what: str) -> tuple[tensor, ...]:
     every = base.data if not base.lanes else base.data[:, None]
     words = tensor(every + np.arange(n, dtype=np.int64) * kind.itemsize, base.dtype)
     mask = tensor(current().active()[:, None], t.int1) if base.lanes else None
-    found = loaded(words, mask, None, what, True).data
+    found = loaded(words, mask, None, what, _access.FLAGGED).data
     return tuple(tensor(found[..., i], kind, base.lanes) for i in range(n))
 
 
@@ -117,12 +117,12 @@ st_v2_b32, st_v4_b32 = st_v2_u32, st_v4_u32
 # -- words that count
 
 
-def red_release(ptr: Any, value: Any, scope: Any = "gpu") -> None:
+def red_release(ptr: Any, value: Any, scope: Any = None) -> None:
     """Adds to a word, after what the thread has done before."""
     atomic_add(ptr, value, scope, "release")
 
 
-def arrive_inc(ptr: Any, thread_idx: Any, value: Any = 1, scope: Any = "gpu") -> None:
+def arrive_inc(ptr: Any, thread_idx: Any, value: Any = 1, scope: Any = None) -> None:
     """Adds to a word for the whole block: thread 0, after all threads have come here."""
     _threads.syncthreads()
     with _only(value_of(thread_idx) == 0) as any_thread:
@@ -130,9 +130,9 @@ def arrive_inc(ptr: Any, thread_idx: Any, value: Any = 1, scope: Any = "gpu") ->
             red_release(ptr, value, scope)
 
 
-def wait_eq(ptr: Any, thread_idx: Any, value: Any, scope: Any = "gpu") -> None:
+def wait_eq(ptr: Any, thread_idx: Any, value: Any, scope: Any = None) -> None:
     """Makes the block wait until a word is equal to a value: thread 0 looks."""
-    _shmem.wait_equal(ptr, 1, value)
+    _shmem.wait_equal(ptr, 1, value, plain(scope))
     _threads.syncthreads()
 
 
@@ -151,7 +151,7 @@ class _only:  # noqa: N801
         self._program.mask = self._outer
 
 
-def atomic_add_per_warp(ptr: Any, value: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
+def atomic_add_per_warp(ptr: Any, value: Any, scope: Any = None, semantic: Any = "relaxed") -> tensor:
     """Adds to a word once for each warp, and returns the old one to all its threads."""
     with _only(laneid() == 0):
         old = atomic_add(ptr, value, scope, semantic)

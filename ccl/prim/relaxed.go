@@ -1,0 +1,116 @@
+package prim
+
+import "fmt"
+
+// fences is what a program's fences do for atomic uses that order nothing themselves.
+type fences struct {
+	heard clock    // what those knew whose bytes they saw, for the next fence
+	told  clock    // what the program knew at the last one, or when it began
+	looks []*loose // since the last one
+}
+
+// fence notes a fence.
+func (f *fences) fence(k *checker, a *agent) {
+	k.learn(a, f.heard)
+	f.heard, f.told = nil, k.release(a)
+	for _, l := range f.looks {
+		l.fenced = true
+	}
+	f.looks = nil
+}
+
+// loose is an atomic use that leaves out a half of what one may order: it does not tell, or does not hear.
+type loose struct {
+	*origin
+	cell   *cell
+	use    Use
+	told   clock // what it tells all the same, where it is one that is to tell
+	looks  bool  // it is to hear
+	fenced bool  // a fence has heard what it has not
+}
+
+// keptLoose bounds how many of a PE's loose uses are remembered.
+const keptLoose = 16
+
+func (p *pe) noteLoose(l *loose) {
+	for i, o := range p.loose {
+		if o.cell == l.cell && o.looks == l.looks {
+			p.loose[i] = l
+			return
+		}
+	}
+	if len(p.loose) == keptLoose {
+		p.loose = append(p.loose[:0], p.loose[1:]...)
+	}
+	p.loose = append(p.loose, l)
+}
+
+// tells says whether who uses a word so tells others what came before.
+func (u Use) tells() bool { return u != Relaxed && u != Acquires }
+
+// hears says whether who uses a word so comes after what others told.
+func (u Use) hears() bool { return u != Relaxed && u != Releases }
+
+// tell makes a signal know as much as its use of the word tells: what the program knew at its last fence.
+func (c *Context) tell(s *message, use Use) {
+	if c.machine().check == nil || use.tells() {
+		return
+	}
+	s.clock = c.fences.told.Clone()
+	c.pe.noteLoose(&loose{origin: s.origin, cell: s.dst.cell(), use: use, told: c.fences.told})
+}
+
+// hear is what the program learns at once that has seen what others with such knowledge have made of a word: all of it, or
+// with a use that does not hear nothing.
+func (c *Context) hear(o *origin, p place, use Use, knows clock) clock {
+	if c.machine().check == nil || use.hears() {
+		return knows
+	}
+	c.listen(o, p.cell(), use, knows)
+	return nil
+}
+
+// listen keeps for the next fence what a look has not heard.
+func (c *Context) listen(o *origin, cell *cell, use Use, knows clock) {
+	f := &c.fences
+	f.heard = c.machine().check.union(f.heard.Clone(), knows)
+	l := &loose{origin: o, cell: cell, use: use, looks: true}
+	f.looks = append(f.looks, l)
+	c.pe.noteLoose(l)
+}
+
+// looseBetween finds a use by which one of two accesses would be known to the other one if it ordered more.
+func looseBetween(a, b *access) *loose {
+	for _, pair := range [2][2]*access{{a, b}, {b, a}} {
+		first, second := pair[0], pair[1]
+		if first.pe == nil || second.pe == nil {
+			continue
+		}
+		for _, l := range second.pe.loose {
+			if l.looks && !l.fenced && second.known.Knows(l.issue) && l.cell.isUsedBy(first.pe) {
+				return l
+			}
+		}
+		for _, l := range first.pe.loose {
+			if !l.looks && l.known.Knows(first.issue) && !l.told.Knows(first.issue) && l.cell.isUsedBy(second.pe) {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
+// String says what is wrong with it.
+func (l *loose) String() string {
+	is := "is relaxed"
+	switch l.use {
+	case Acquires:
+		is = "acquires only"
+	case Releases:
+		is = "releases only"
+	}
+	if l.looks {
+		return fmt.Sprintf("the %s of rank %d at %v %s, so that what came before the signal it saw may not be there: it is to acquire, or a fence is missing after it", l.what, l.rank(), l.site, is)
+	}
+	return fmt.Sprintf("the %s of rank %d at %v %s, so that it does not tell of what came before: it is to release, or a fence is missing before it", l.what, l.rank(), l.site, is)
+}
