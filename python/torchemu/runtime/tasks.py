@@ -441,6 +441,7 @@ class Tasks:
 
     def _failed(self, rank: int, error: BaseException) -> None:
         footprints.fail()
+        _say(error)
         time, pid = go.HostTime(self.world.handle, rank), self.contexts[rank].pid
         self.failures.append(Failure(rank, time, error, _of_the_program(error), pid))
         if self._together and self.grace is not None and not self._grace_end:
@@ -490,6 +491,15 @@ def _exit_code(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return -signal.SIGINT
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
+
+
+def _say(error: BaseException) -> None:
+    """Puts the words of an exception in the place of what it makes them of, such as tensors: only its rank can read
+    these, and only now."""
+    own = type(error).__module__ == "builtins" and type(error).__str__ is BaseException.__str__
+    if own and not all(isinstance(part, str | int | float) for part in error.args):
+        with contextlib.suppress(Exception):
+            error.args = (str(error),)
 
 
 def _of_the_program(error: BaseException) -> str:

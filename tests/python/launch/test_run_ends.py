@@ -15,6 +15,20 @@ import pytest
 from launch import launch, written
 
 
+ASSERTS = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+t = torch.full((2,), float(dist.get_rank()), device="cuda")
+dist.all_reduce(t)
+assert t.tolist() == [0, 0], (dist.get_rank(), t)
+"""
+
+
+def test_an_assertion_shows_the_tensors_of_its_rank(tmp_path: Path) -> None:
+    outcome = launch("--nproc-per-node", "3", written(tmp_path, ASSERTS))
+    assert outcome.err.count("AssertionError: (0, tensor([3., 3.], device='cuda:0'))\n") == 2, outcome.err
+
+
 @pytest.mark.parametrize(
     ("leave", "code", "error"),
     [
