@@ -183,6 +183,22 @@ func (k *checker) waiting(x *waiter) {
 	}
 }
 
+// unset reports a use of bytes that nobody has set before: there may be anything then, also what is looked for. Programs that
+// are published wait for words that have never been cleared, so that waits are not held to it.
+func (k *checker) unset(p place, o *origin, knows clock) {
+	if p.zeroed || p.window == nil {
+		return
+	}
+	set := false
+	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+		set = set || x.of.write != nil || slices.ContainsFunc(x.of.others, func(a *access) bool { return a.kind.changes() && knows.Knows(a.moment) })
+	})
+	if !set {
+		k.report(Finding{Kind: UnwrittenRead, Where: p.at(p.lo), First: end{o, p.lo, p.hi}, Missing: "nothing has set the bytes before, and memory is not cleared " +
+			"when it is made: they may be anything, also what is looked for. They have to be cleared, and a barrier has to be between that and the first signal"})
+	}
+}
+
 // satisfied is what a wait learns when its condition holds.
 func (k *checker) satisfied(x *waiter) clock {
 	if k == nil {

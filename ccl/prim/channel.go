@@ -33,6 +33,7 @@ type message struct {
 	epoch  int
 	fence  *fence
 	here   bool // arrived, but perhaps held back by others
+	stored bool // by a program's threads
 }
 
 // headerBytes is what a message without data carries.
@@ -62,6 +63,9 @@ func (p *pe) post(s *message) {
 	s.channel, s.epoch, s.fence = ch, ch.epoch, ch.fence
 	ch.queue = append(ch.queue, s)
 	p.flight.took++
+	if s.stored {
+		p.stores.took++
+	}
 	m.check.place(ch, s)
 	if s.src.region != nil && s.data == nil {
 		s.data = m.take(s.src, s.origin, s.lane, s.clock)
@@ -118,7 +122,11 @@ func (s *message) land() {
 	if s.then != nil {
 		s.then()
 	}
-	s.pe.landed(s.pe.memoryOf(s.channel.to), landing{s.posted, s.clock})
+	at, over := s.pe.memoryOf(s.channel.to), landing{s.posted, s.clock}
+	s.pe.flight.landed(s.pe, at, over)
+	if s.stored {
+		s.pe.stores.landed(s.pe, at, over)
+	}
 }
 
 // deposit writes the message's data.
@@ -162,8 +170,8 @@ type quiet struct {
 }
 
 // landed notes the end of something that the PE had under way.
-func (p *pe) landed(at deviceID, l landing) {
-	f, m := &p.flight, p.machine
+func (f *flight) landed(p *pe, at deviceID, l landing) {
+	m := p.machine
 	f.took--
 	f.acked = max(f.acked, m.Now()+m.latency(at, p.device))
 	m.check.keep(f, l)
@@ -171,7 +179,7 @@ func (p *pe) landed(at deviceID, l landing) {
 		return
 	}
 	for _, q := range f.waiting {
-		p.acknowledge(q)
+		p.acknowledge(f, q)
 	}
 	after := f.after
 	f.waiting, f.after = nil, nil
@@ -181,8 +189,8 @@ func (p *pe) landed(at deviceID, l landing) {
 }
 
 // acknowledge completes a Quiet when the acknowledgements are back.
-func (p *pe) acknowledge(q quiet) {
+func (p *pe) acknowledge(f *flight, q quiet) {
 	m := p.machine
-	q.event.clock = m.check.quiet(&p.flight, q.known)
-	m.carrier.after(max(0, p.flight.acked-m.Now()), m.effect(q.origin, func() { m.finish(q.event) }))
+	q.event.clock = m.check.quiet(f, q.known)
+	m.carrier.after(max(0, f.acked-m.Now()), m.effect(q.origin, func() { m.finish(q.event) }))
 }

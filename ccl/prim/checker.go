@@ -115,6 +115,7 @@ func (p *pe) begin(knows clock) {
 		q.now = knows.Clone()
 	}
 	p.flight.over, p.flight.all, p.lock = nil, nil, newInterlock()
+	p.stores.over, p.stores.all = nil, nil
 	if p.scratch != nil {
 		p.scratch.shadow = newShadow()
 	}

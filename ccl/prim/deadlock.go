@@ -225,7 +225,7 @@ func (m *Machine) behind(rank int, later func(rank int) string) string {
 func (m *Machine) skippedCause() string {
 	for _, c := range m.live {
 		x := c.word()
-		if x == nil || x.window == nil || x.bytes == nil || x.window.isBetweenFew() {
+		if x == nil || x.window == nil || x.bytes == nil || x.isOfOne() || x.window.isBetweenFew() {
 			continue
 		}
 		if silent := x.silent(); len(silent) > 0 {
@@ -233,6 +233,12 @@ func (m *Machine) skippedCause() string {
 		}
 	}
 	return ""
+}
+
+// isOfOne says whether one rank has signalled the word, and no other one: it is for that one to go on.
+func (x *waiter) isOfOne() bool {
+	last, found := x.signalled[x.lo]
+	return found && !last.mixed && last.by.rank() != x.rank
 }
 
 // isBetweenFew says whether signals have come in the window, and yet each member has not signalled some other one: as in a

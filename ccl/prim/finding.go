@@ -196,6 +196,11 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 	if x.isReuse() {
 		return WindowReused, fmt.Sprintf("nothing tells rank %d that rank %d has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.rank(), a.rank())
 	}
+	if a.pe != nil {
+		if l := a.untold(nil); l != nil {
+			return plainKind(a, b), l.String()
+		}
+	}
 	return plainKind(a, b), unled(a, b)
 }
 
@@ -264,7 +269,13 @@ func samePE(a, b *access) string {
 		return fmt.Sprintf("one thread may come there before the others have done their %s: a __syncthreads() is missing between the two", a.what)
 	}
 	if a.pipe != Scalar {
-		return fmt.Sprintf("the program does not wait for its %v pipe: a pipe barrier, which drains it, is missing between the two", a.pipe)
+		return fmt.Sprintf("the program does not wait for its %v pipe: a drain, or pipe barrier, is missing between the two", a.pipe)
+	}
+	switch {
+	case a.kind.changes() && b.kind.changes():
+		return fmt.Sprintf("the %s at %v may land after the %s at %v: a fence between the two is missing, or a quiet", a.what, a.site, b.what, b.site)
+	case a.kind.changes():
+		return fmt.Sprintf("the %s may not have landed: a quiet is missing, or a wait for its event or for a signal after it", a.what)
 	}
 	return fmt.Sprintf("the %s may not be over: a quiet is missing, or a wait for its event", a.what)
 }

@@ -83,6 +83,7 @@ type pe struct {
 	channels []*channel // by destination; nil before the first use
 	chains   chains     // lanes of what is in no order
 	flight   flight
+	stores   flight // the part of it that threads have stored
 	lock     interlock
 	issued   int             // operations
 	held     uint64          // a hash of what has come into the scratch memory, for the search of states

@@ -117,14 +117,22 @@ func (f *fence) learned(check *checker) clock {
 // knows that their pipe has done them.
 func (c *Context) Quiet() {
 	c.fences.fence(c.machine().check, &c.scalar().agent)
-	q := quiet{c.origin("quiet", Scalar), &Event{}}
-	if c.pe.flight.took == 0 {
-		c.pe.acknowledge(q)
+	c.awaitLandings(&c.pe.flight, "quiet")
+}
+
+// WaitStores waits until what the program's threads have stored in other ranks' memory has landed, and not what it has put:
+// as a release does, so that whoever comes after it finds the stores there.
+func (c *Context) WaitStores() { c.awaitLandings(&c.pe.stores, "release") }
+
+func (c *Context) awaitLandings(f *flight, what string) {
+	q := quiet{c.origin(what, Scalar), &Event{}}
+	if f.took == 0 {
+		c.pe.acknowledge(f, q)
 	} else {
-		c.pe.flight.waiting = append(c.pe.flight.waiting, q)
+		f.waiting = append(f.waiting, q)
 	}
 	c.await(q.event, blockage{site: q.site, what: func() string {
-		return fmt.Sprintf("%d transfers that it started to land", c.pe.flight.took)
+		return fmt.Sprintf("%d transfers that it started to land", f.took)
 	}})
 }
 

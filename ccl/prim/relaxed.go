@@ -24,7 +24,8 @@ type loose struct {
 	*origin
 	cell   *cell
 	use    Use
-	told   clock // what it tells all the same, where it is one that is to tell
+	left   clock // what it leaves out: what the program knew and does not tell, or what it has not heard
+	told   clock // what it tells all the same
 	looks  bool  // it is to hear
 	fenced bool  // a fence has heard what it has not
 }
@@ -57,7 +58,7 @@ func (c *Context) tell(s *message, use Use) {
 		return
 	}
 	s.clock = c.fences.told.Clone()
-	c.pe.noteLoose(&loose{origin: s.origin, cell: s.dst.cell(), use: use, told: c.fences.told})
+	c.pe.noteLoose(&loose{origin: s.origin, cell: s.dst.cell(), use: use, left: s.known, told: c.fences.told})
 }
 
 // hear is what the program learns at once that has seen what others with such knowledge have made of a word: all of it, or
@@ -74,7 +75,7 @@ func (c *Context) hear(o *origin, p place, use Use, knows clock) clock {
 func (c *Context) listen(o *origin, cell *cell, use Use, knows clock) {
 	f := &c.fences
 	f.heard = c.machine().check.union(f.heard.Clone(), knows)
-	l := &loose{origin: o, cell: cell, use: use, looks: true}
+	l := &loose{origin: o, cell: cell, use: use, left: knows, looks: true}
 	f.looks = append(f.looks, l)
 	c.pe.noteLoose(l)
 }
@@ -87,14 +88,23 @@ func looseBetween(a, b *access) *loose {
 			continue
 		}
 		for _, l := range second.pe.loose {
-			if l.looks && !l.fenced && second.known.Knows(l.issue) && l.cell.isUsedBy(first.pe) {
+			if l.looks && !l.fenced && second.known.Knows(l.issue) && l.left.Knows(first.moment) {
 				return l
 			}
 		}
-		for _, l := range first.pe.loose {
-			if !l.looks && l.known.Knows(first.issue) && !l.told.Knows(first.issue) && l.cell.isUsedBy(second.pe) {
-				return l
-			}
+		if l := first.untold(second.pe); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// untold finds a use of a word after the access that could have told of it, and of which some other PE, or the given one,
+// has the word too; nil for none.
+func (a *access) untold(to *pe) *loose {
+	for _, l := range a.pe.loose {
+		if !l.looks && l.left.Knows(a.issue) && !l.told.Knows(a.issue) && (to == nil && len(l.cell.users) > 1 || to != nil && l.cell.isUsedBy(to)) {
+			return l
 		}
 	}
 	return nil

@@ -144,6 +144,7 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 type signalled struct {
 	by    *origin
 	value int64
+	mixed bool // ranks have signalled the word, and not one
 }
 
 // signalledBy notes whose signals have come, for reports of deadlocks.
@@ -152,7 +153,8 @@ func (p place) signalledBy(o *origin, value int64) {
 	if p.region.signalled == nil {
 		p.region.signalled = map[int]signalled{}
 	}
-	p.region.signalled[p.lo] = signalled{o, value}
+	last, found := p.region.signalled[p.lo]
+	p.region.signalled[p.lo] = signalled{o, value, last.mixed || found && last.by.rank() != o.rank()}
 }
 
 // changedBy notes who has changed words of the region.

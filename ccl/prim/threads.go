@@ -122,6 +122,7 @@ func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock, by 
 func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) clock {
 	c, after, tells := p.cell(), knows.Clone(), knows
 	c.usedBy(a.pe)
+	k.unset(p, a.origin, knows)
 	k.narrowed(p, c, a.origin)
 	switch use {
 	case Atomic:
@@ -134,7 +135,7 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 	k.note(p, a, after)
 	if !use.tells() {
 		tells = by.fences.told
-		a.pe.noteLoose(&loose{origin: a.origin, cell: c, use: use, told: tells})
+		a.pe.noteLoose(&loose{origin: a.origin, cell: c, use: use, left: knows, told: tells})
 	}
 	c.clock = k.union(c.clock.Clone(), tells)
 	c.fell, c.version = true, c.version+1
@@ -160,7 +161,7 @@ func (c *Context) Scatter(what string, to []Run, data []byte, threads bool) {
 	for _, r := range to[1:] {
 		s.rest = append(s.rest, c.reach(r.Addr, r.Bytes))
 	}
-	s.data = m.buffers.take(data)
+	s.data, s.stored = m.buffers.take(data), true
 	c.pe.post(s)
 }
 
@@ -228,6 +229,9 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 	case how == PlainLook:
 		k.access(p, o, reads, at, knows)
 		return knows
+	}
+	if how == FlaggedLook {
+		k.unset(p, o, knows)
 	}
 	all := knows.Clone()
 	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
@@ -298,7 +302,7 @@ func (c *Context) QuietAll() {
 		e := &Event{then: one}
 		q := quiet{o, e}
 		if p.flight.took == 0 {
-			p.acknowledge(q)
+			p.acknowledge(&p.flight, q)
 		} else {
 			p.flight.waiting = append(p.flight.waiting, q)
 		}

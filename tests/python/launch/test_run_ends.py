@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from launch import launch, written
 
-
 ASSERTS = """
 import torch, torch.distributed as dist
 dist.init_process_group("nccl")

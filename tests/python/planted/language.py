@@ -784,4 +784,148 @@ torch.cuda.synchronize()
 dist.barrier()
 print(out.sum())
 """,
+    "reduce-scatter ring with credits": """
+@torchemu.kernel
+def rs(out, x, n):
+    me, w = tl.rank(), tl.world_size()
+    right, left = (me + 1) % w, (me - 1) % w
+    box = tl.workspace("box", n)
+    full, free = tl.workspace("full", 1, torchemu.int64), tl.workspace("free", 1, torchemu.int64)
+    tmp = tl.workspace("tmp", n)
+    base = (tl.call_number() - 1) * (w - 1)
+    for s in range(w - 1):
+        c = (me - s - 1) % w
+        if s == 0:
+            tl.store(tmp, tl.load(x + c * n, n))  #! no first drain
+            tl.drain()  #- no first drain
+        if base + s >= 1:
+            tl.wait(free, tl.GE, base + s)  #- no credit
+        tl.put_signal(box.on(right), tmp, n, full.on(right))  #! *
+        tl.wait(full, tl.GE, base + s + 1)  #- no wait
+        c = (me - s - 2) % w
+        t = tl.load(box, n) + tl.load(x + c * n, n)  #! no drain, no wait
+        dst = tmp if s < w - 2 else out
+        tl.store(dst, t)  #! no drain
+        tl.drain()  #- no drain
+        tl.signal(free.on(left))
+n = 17
+for step in range(3):
+    x, out = (torch.arange(n * world) + 100.0 * rank) + step, torch.zeros(n)
+    rs[1](out, x, n)
+    want = [sum(rank * n + i + 100 * r + step for r in range(world)) for i in range(n)]
+    assert out.tolist() == want, (rank, out, want)
+""",
+    "tournament barrier": """
+def up(words, phase):
+    me, w = tl.rank(), tl.world_size()
+    d, i = 1, 0
+    while d < w:
+        if me % (2 * d) == 0:
+            if me + d < w: tl.wait(words + i, tl.GE, phase)  #- no wait up
+        elif me % (2 * d) == d:
+            tl.signal(words.on(me - d) + i)
+        d, i = 2 * d, i + 1
+    for p in range(1, w):
+        if me == 0: tl.signal(words.on(p) + 7)
+    if me: tl.wait(words + 7, tl.GE, phase)  #- no wait down
+@torchemu.kernel
+def k(x, out, n):
+    me, w, c = tl.rank(), tl.world_size(), tl.call_number()
+    words, box = tl.workspace("words", 8, torchemu.int64), tl.workspace("box", n)
+    tl.store(box, tl.load(x, n) + c)  #! *
+    tl.drain()  #- no drain
+    up(words, 2 * c - 1)
+    for r in range(w): tl.get(out + r * n, box.on(r), n)  #! *
+    up(words, 2 * c)
+n = 7
+for step in range(3):
+    x, out = (torch.arange(n) + 100.0 * rank), torch.zeros(n * world)
+    k[1](x, out, n)
+    for r in range(world): assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + step + 1 for i in range(n)]
+""",
+    "queue with head and tail counters": """
+@torchemu.kernel
+def pc(out, x, n, items, S):
+    me, w = tl.rank(), tl.world_size()
+    ring = tl.workspace("ring", w * S * n)
+    head, tail = tl.workspace("head", w, torchemu.int64), tl.workspace("tail", w, torchemu.int64)
+    if me:
+        for i in range(items):
+            room = i - S + 1
+            room = i - S  #+ one too many
+            if room > 0: tl.wait(tail, tl.GE, room)  #- no room
+            slot = i % S
+            slot = i % (S + 1)  #+ slot beyond
+            tl.put(ring.on(0) + (me * S + slot) * n, x + i * n, n)  #! *
+            tl.fence()  #- no fence
+            tl.signal(head.on(0) + me, i + 1, "set")  #! no fence
+    else:
+        for i in range(items):
+            for r in range(1, w):
+                tl.wait(head + r, tl.GE, i + 1)  #- no wait
+                t = tl.load(ring + (r * S + i % S) * n, n)  #! no drain, no fence, no room, no wait, one too many
+                tl.store(out + (r * items + i) * n, t)
+                tl.drain()  #- no drain
+                tl.fence()
+                tl.signal(tail.on(r), i + 1, "set")
+n, items, S = 6, 9, 3
+x, out = torch.arange(n * items) + 100.0 * rank, torch.zeros(world * items * n)
+pc[1](out, x, n, items, S)
+if rank == 0:
+    for r in range(1, world):
+        assert out[r * items * n:(r + 1) * items * n].tolist() == [i + 100 * r for i in range(n * items)]
+""",
+    "grid of programs and a flag for each": """
+@torchemu.kernel
+def k(out, x, n, tile):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    pid, P = tl.program_id(), tl.num_programs()
+    box, words = tl.workspace("box", w * n), tl.workspace("words", w * P, torchemu.int64)
+    tl.sync()  #- no sync
+    lo = pid * tile
+    m = max(0, min(tile, n - lo))
+    m = max(0, min(tile + 1, n - lo))  #+ one too many
+    for p in range(w):
+        if m: tl.put(box.on(p) + me * n + lo, x + lo, m)  #! *
+        tl.fence()
+        tl.signal(words.on(p) + me * P + pid)
+    for r in range(w):
+        own = pid
+        own = 0  #+ flag of program 0
+        tl.wait(words + r * P + own, tl.GE, call)  #- no wait
+        if m: tl.store(out + r * n + lo, tl.load(box + r * n + lo, m))  #! *
+n, tile = 29, 8
+for step in range(2):
+    x, out = (torch.arange(n) + 100.0 * rank) + step, torch.zeros(world * n)
+    k[4](out, x, n, tile)
+    for r in range(world): assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + step for i in range(n)]
+""",
+    "multicast by a loop and acknowledgements": """
+@torchemu.kernel
+def k(out, x, n, R):
+    me, w = tl.rank(), tl.world_size()
+    box = tl.workspace("box", n)
+    full, ack = tl.workspace("full", 1, torchemu.int64), tl.workspace("ack", w, torchemu.int64)
+    for r in range(1, R + 1):
+        root = r % w
+        if me == root:
+            for p in range(w):
+                if p != root: tl.put_signal(box.on(p), x, n, full.on(p))  #! *
+            tl.store(out + (r - 1) * n, tl.load(x, n))
+            for p in range(w):
+                if p != root: tl.wait(ack + p, tl.GE, r)  #- no acknowledgements
+            for p in range(w):
+                if p != root: tl.signal(full.on(p))
+        else:
+            got = 2 * sum(1 for q in range(1, r) if q % w != me)
+            tl.wait(full, tl.GE, got + 1)  #- no wait  #! no acknowledgements
+            tl.store(out + (r - 1) * n, tl.load(box, n))  #! no acknowledgements, no drain, no wait
+            tl.drain()  #- no drain
+            tl.signal(ack.on(root) + me, r, "set")  #! no acknowledgements
+            tl.wait(full, tl.GE, got + 2)  #- next too early
+n, R = 6, 7
+x, out = (torch.arange(n) + 100.0 * rank), torch.zeros(R * n)
+k[1](out, x, n, R)
+for r in range(1, R + 1): assert out[(r - 1) * n:r * n].tolist() == [i + 100 * (r % world) for i in range(n)], (rank, r)
+""",
 }

@@ -10,8 +10,8 @@ import triton.language as tl
 import triton_dist
 import triton_dist.language as dl
 from triton_dist.language.extra import libshmem_device as shmem
-from triton_dist.language.extra.language_extra import __syncthreads, atomic_add, ld, ld_acquire, load_v4_u32
-from triton_dist.language.extra.language_extra import membar, red_release, st, st_v4_u32, tid
+from triton_dist.language.extra.language_extra import __syncthreads, atomic_add, atomic_cas, ld, ld_acquire
+from triton_dist.language.extra.language_extra import load_v4_u32, membar, red_release, st, st_v4_u32, tid
 from triton_dist.utils import finalize_distributed, initialize_distributed
 from triton_dist.utils import nvshmem_barrier_all_on_stream, nvshmem_create_tensor
 initialize_distributed()
@@ -654,5 +654,147 @@ for call in range(1, 5):
     torch.cuda.synchronize()
     for r in range(world):
         if r != rank: assert out[r * 2 * n: (r + 1) * 2 * n].tolist() == [i + 100 * r + call for i in range(2 * n)]
+""",
+    "producer and consumer kernels, tiles by signals": """
+@triton_dist.jit
+def gather(x, ws, words, call, N: tl.constexpr, W: tl.constexpr):
+    pid = tl.program_id(0)
+    me = dl.rank()
+    peer = (me + pid) % W
+    at = ws + me * N
+    at = ws + peer * N  #+ wrong slot
+    shmem.putmem_signal_nbi_block(at, x, N * 4, words + me, call, shmem.NVSHMEM_SIGNAL_SET, peer)  #! *
+@triton_dist.jit
+def consume(ws, words, w, out, call, N: tl.constexpr, W: tl.constexpr):
+    pid = tl.program_id(0)
+    own = pid
+    own = 0  #+ wait for tile 0
+    v = call
+    token = dl.wait(words + own, 1, "gpu", "acquire", waitValue=v)  #- no wait
+    i = tl.arange(0, N)
+    t = tl.load(ws + pid * N + i)  #! no wait, wait for tile 0, wrong slot
+    tl.store(out + pid * N + i, t * tl.load(w))
+N = 32
+x, ws, words = sym(N), sym(N * world), cleared(world, torch.int64)
+w, out = torch.full((1,), 2.0).cuda(), torch.zeros(N * world).cuda()
+nvshmem_barrier_all_on_stream()
+s = torch.cuda.Stream()
+for call in range(1, 4):
+    x.copy_((torch.arange(N) + 100.0 * rank).cuda() + call)
+    nvshmem_barrier_all_on_stream()
+    s.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(s): gather[(world,)](x, ws, words, call, N, world)
+    consume[(world,)](ws, words, w, out, call, N, world)
+    torch.cuda.current_stream().wait_stream(s)
+    for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [2 * (i + 100 * r + call) for i in range(N)]
+    nvshmem_barrier_all_on_stream()
+""",
+    "gemm and reduce-scatter with counted tiles": """
+@triton_dist.jit
+def gemm(
+    a, b, part, words, count, call,
+    M: tl.constexpr, K: tl.constexpr, N: tl.constexpr, W: tl.constexpr, TILES: tl.constexpr,
+):
+    pid = tl.program_id(0)
+    me = dl.rank()
+    owner = (pid // TILES + me + 1) % W
+    tile = pid % TILES
+    m = tl.arange(0, M)
+    kk = tl.arange(0, K)
+    nn = tl.arange(0, N)
+    ta = tl.load(a + (owner * TILES + tile) * M * K + m[:, None] * K + kk[None, :])
+    tb = tl.load(b + kk[:, None] * N + nn[None, :])
+    tc = tl.dot(ta, tb, input_precision="ieee")
+    dst = dl.symm_at(part, owner) + (me * TILES + tile) * M * N
+    tl.store(dst + m[:, None] * N + nn[None, :], tc)  #! *
+    __syncthreads()  #- no sync
+    before = tl.atomic_add(count + owner, 1, sem="acq_rel")  #- relaxed count
+    before = tl.atomic_add(count + owner, 1, sem="relaxed")  #+ relaxed count
+    last = TILES * call - 1
+    last = TILES * call - 2  #+ count off by one
+    if before == last:
+        shmem.fence()
+        dl.notify(words + me, owner, signal=call, sig_op="set", comm_scope="intra_node")  #! no barrier after
+@triton_dist.jit
+def reduce(part, words, out, call, n, B: tl.constexpr, W: tl.constexpr):
+    pid = tl.program_id(0)
+    token = dl.wait(words, W, "gpu", "acquire", waitValue=call)  #- no wait  #! no barrier after
+    i = pid * B + tl.arange(0, B)
+    acc = tl.zeros((B,), tl.float32)
+    for r in range(W):
+        acc += tl.load(part + r * n + i, mask=i < n, other=0.0)  #! *
+    tl.store(out + i, acc, mask=i < n)
+M, K, N, TILES = 16, 16, 16, 2
+n = TILES * M * N
+part, words, count = sym(world * n), cleared(world, torch.int64), cleared(world, torch.int32)
+out = torch.zeros(n).cuda()
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    a = torch.ones(world * TILES * M, K).cuda() * (rank + call)
+    b = torch.ones(K, N).cuda()
+    gemm[(world * TILES,)](a, b, part, words, count, call, M, K, N, world, TILES)
+    reduce[(triton.cdiv(n, 200),)](part, words, out, call, n, 256, world)
+    assert out[:10].tolist() == [float(sum(K * (r + call) for r in range(world)))] * 10, (rank, call, out[:10].tolist())
+    nvshmem_barrier_all_on_stream()  #- no barrier after
+""",
+    "data and flag in 16 bytes": """
+@triton_dist.jit
+def ll128(x, box, out, seq, half, n, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    for q in range(1, W):
+        p = (me + q) % W
+        if t < n:
+            a, b = ld(x + 2 * t), ld(x + 2 * t + 1)
+            st_v4_u32(dl.symm_at(box, p) + (half * W + me) * n * 4 + t * 4, a, seq, b, seq)  #! one half
+    for q in range(1, W):
+        r = (me + W - q) % W
+        if t < n:
+            place = box + (half * W + r) * n * 4 + t * 4
+            a, f, b, g = load_v4_u32(place)  #! *
+            while f != seq or g != seq: a, f, b, g = load_v4_u32(place)
+            st(out + r * 2 * n + 2 * t, a)
+            st(out + r * 2 * n + 2 * t + 1, b)
+n = 9
+box = cleared(2 * world * n * 4, torch.int32)  #- flags not cleared
+box = nvshmem_create_tensor((2 * world * n * 4,), torch.int32)  #+ flags not cleared
+nvshmem_barrier_all_on_stream()
+for seq in range(1, 5):
+    x = (torch.arange(2 * n, dtype=torch.int32) + 100 * rank + seq).cuda()
+    out = torch.zeros(world * 2 * n, dtype=torch.int32).cuda()
+    half = seq % 2
+    half = 0  #+ one half
+    v = seq
+    ll128[(1,)](x, box, out, v, half, n, world)
+    for r in range(world):
+        if r != rank: assert out[r * 2 * n:(r + 1) * 2 * n].tolist() == [i + 100 * r + seq for i in range(2 * n)]
+""",
+    "pull with peers barrier by CAS": """
+@triton_dist.jit
+def meet(words, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    if t < W:
+        there = dl.symm_at(words + me, t)
+        while atomic_cas(there, 0, 1, "sys", "release") != 0: pass
+        while atomic_cas(words + t, 1, 0, "sys", "acquire") != 1: pass
+    __syncthreads()
+@triton_dist.jit
+def pull(x, mine, words, out, N: tl.constexpr, W: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(mine + i, tl.load(x + i))  #! *
+    __syncthreads()  #- no sync
+    meet(words, W)  #- no barrier
+    for r in range(W):
+        tl.store(out + r * N + i, tl.load(dl.symm_at(mine, r) + i))  #! *
+    __syncthreads()
+    meet(words, W)  #- no second barrier
+N = 16
+mine, words = sym(N), cleared(world, torch.int32)
+nvshmem_barrier_all_on_stream()
+for step in range(3):
+    out = torch.zeros(N * world).cuda()
+    pull[(1,)]((torch.arange(N) + 100.0 * rank).cuda() + step, mine, words, out, N, world)
+    for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [i + 100 * r + step for i in range(N)]
 """,
 }

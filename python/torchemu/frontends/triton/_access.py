@@ -157,7 +157,7 @@ def write_run(program: Block, first: int, values: Elements, what: str) -> None:
     if part.rank != program.launch.rank:
         reachable(program, part.rank, what)
         program.pay()
-        program.landing = True
+        program.store_afar()
         program.move(SCATTER, what, first, values)
         return
     program.account.moved += -(-values.nbytes // _SECTOR) * _SECTOR
@@ -237,7 +237,7 @@ def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threa
     if part.rank != program.launch.rank:
         reachable(program, part.rank, what)
         program.pay()
-        program.landing = True  # the end of a kernel is that of its stores, wherever they go
+        program.store_afar()
         scatter(program, flat, values, what, threads)
         return
     program.account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + gaps * _SECTOR // 2
@@ -274,6 +274,7 @@ def update(
     size = kind.itemsize
     program.account.spent += program.rates.latency
     program.pay()
+    program.release(use in (ATOMIC, RELEASES))
     program.flush()
     old = np.empty(flat.shape, kind)
     for i, address in enumerate(flat.tolist()):

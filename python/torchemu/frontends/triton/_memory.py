@@ -11,7 +11,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
-from torchemu.frontends.triton._program import FENCE, Block, Elements, current, rank_of
+from torchemu.frontends.triton._program import Block, Elements, current, rank_of
 from torchemu.frontends.triton._values import Loaded, Run, plain, tensor, truth, value_of
 
 _POISON = 0xCD
@@ -233,7 +233,7 @@ def _old(
     what = f"tl.atomic_{name}"
     if any(rank_of(a) != program.launch.rank for a in flat.tolist()):
         if use in (_access.ATOMIC, _access.RELEASES):
-            program.step(FENCE, program.line())
+            program.fence()
         return np.array(
             [_far(program, name, a, [v[i] for v in values], kind, use) for i, a in enumerate(flat.tolist())],
             kind.numpy,

@@ -152,6 +152,7 @@ class Block(Program):
         self.looks: list[tuple[int, bytes]] = []
         self.loops = 0
         self.landing = False  # something that it has stored or put afar has to be over at its end
+        self._stored = self._fenced = False  # something that it has stored afar may be under way; a fence is after it
         self.all = np.ones(self.threads, bool)
         self.last: Part | None = None
         self.site = launch.site
@@ -219,6 +220,30 @@ class Block(Program):
         time = self.account.settle(self.rates, _LEAST)
         if time:
             self.step(PASS, self.line(), time)
+
+    def store_afar(self) -> None:
+        """Notes a store to another rank's memory. The end of a kernel is that of its stores, wherever they go."""
+        self.landing = self._stored = True
+        self._fenced = False
+
+    def fence(self) -> None:
+        """Makes what it has stored and sent to a rank land before what it sends there from now on."""
+        self._fenced = True
+        self.step(FENCE, self.line())
+
+    def release(self, tells: bool) -> None:
+        """Waits until its stores have landed, before it changes a word of its own rank: whoever sees that, and goes on
+        to tell others, has them find the stores.
+
+        Args:
+            tells: the change does that by itself; otherwise a fence before it does.
+        """
+        if not self._stored or not (tells or self._fenced):
+            return
+        self._stored = False
+        self.call(go.PrimOrder, "stores")
+        if not tells:
+            self.fence()
 
     def finish(self) -> None:
         """Lets its own work come to an end; what it has sent may be under way."""

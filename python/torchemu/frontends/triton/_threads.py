@@ -12,7 +12,7 @@ from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import _pointer, atomic, loaded
-from torchemu.frontends.triton._program import FENCE, MEET, SIGNAL, Block, current, rank_of
+from torchemu.frontends.triton._program import MEET, SIGNAL, Block, current, rank_of
 from torchemu.frontends.triton._values import plain, tensor, value_of
 
 _WARP = 32
@@ -94,7 +94,7 @@ def fence(semantic: Any = None, scope: Any = None) -> None:
     program = current()
     program.pay()
     if plain(scope) not in ("cta", "block"):
-        program.step(FENCE, program.line())
+        program.fence()
 
 
 def ld(ptr: Any, scope: Any = None, semantic: Any = None) -> tensor:
@@ -168,6 +168,7 @@ def _put_here(address: int, value: np.ndarray, what: str, use: int) -> None:
     if part is None or address + size > part.end:
         _access.read(program, np.array([address]), value.dtype, what)
         return
+    program.release(use == _access.RELEASES)
     program.flush()
     part.typed(value.dtype)[(address - part.start) // size] = value[0]
     _access.touch(program, what, (address, size), use, False)

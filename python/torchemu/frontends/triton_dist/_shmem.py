@@ -10,7 +10,7 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access, _threads
 from torchemu.frontends.triton import _types as t
-from torchemu.frontends.triton._program import AWAIT, FENCE, Block, current, rank_of
+from torchemu.frontends.triton._program import AWAIT, Block, current, rank_of
 from torchemu.frontends.triton._threads import ADD, SET, is_word, send_signal
 from torchemu.frontends.triton._values import plain, tensor, value_of
 from torchemu.frontends.triton_dist import _symmetric
@@ -264,6 +264,8 @@ def notify(ptr: Any, rank: Any, value: Any, op: int) -> None:
     peer, number = whole(rank), whole(value)
     target = on(program, at, peer)
     _warn(program, target, 8)
+    if rank_of(target) == program.launch.rank:
+        program.release(False)
     send_signal(program, target, 8, op, number)
 
 
@@ -272,7 +274,7 @@ def order(kind: str) -> None:
     program = current()
     program.pay()
     if kind == "fence":
-        program.step(FENCE, program.line())
+        program.fence()
     else:
         program.call(go.PrimOrder, kind)
 
