@@ -79,7 +79,7 @@ func (s *Stream) DeedAt(tick int, name, place string) *tensor.Deed {
 // missing says what orders another stream after this one.
 func (s *Stream) missing() string {
 	return fmt.Sprintf(
-		"nothing orders the two: the other stream does not wait for stream %d, by wait_stream() or by an event that is recorded after the first one",
+		"nothing orders the two, of which one is on stream %d: the stream of the later one has to wait for that of the earlier one, by wait_stream() or by an event that is recorded after it",
 		s.Number)
 }
 

@@ -1,6 +1,10 @@
 package prim
 
-import "github.com/torchemu/torchemu/torchemu/sim"
+import (
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
 
 // channel is all that a PE sends to one rank.
 type channel struct {
@@ -32,8 +36,10 @@ type message struct {
 	after  [2]*message // by the order of the channel, at most one from each pipe that sends
 	epoch  int
 	fence  *fence
-	here   bool // arrived, but perhaps held back by others
-	stored bool // by a program's threads
+	held   *fence // until its stores have landed
+	here   bool   // arrived, but perhaps held back by others
+	stored bool   // by a program's threads
+	landed bool
 }
 
 // headerBytes is what a message without data carries.
@@ -50,7 +56,7 @@ func (s *message) bytes() int {
 
 func (p *pe) channel(to int) *channel {
 	if p.channels[to] == nil {
-		c := &channel{pe: p, to: to, chains: chains{check: p.machine.check}}
+		c := &channel{pe: p, to: to, chains: chains{check: p.machine.check}, fence: p.fenced}
 		p.channels[to] = c
 	}
 	return p.channels[to]
@@ -60,11 +66,12 @@ func (p *pe) channel(to int) *channel {
 func (p *pe) post(s *message) {
 	m := p.machine
 	ch := p.channel(s.to)
-	s.channel, s.epoch, s.fence = ch, ch.epoch, ch.fence
+	s.channel, s.epoch, s.fence, s.held = ch, ch.epoch, ch.fence, ch.fence
 	ch.queue = append(ch.queue, s)
 	p.flight.took++
 	if s.stored {
 		p.stores.took++
+		p.storing = append(p.storing, s)
 	}
 	m.check.place(ch, s)
 	if s.src.region != nil && s.data == nil {
@@ -89,8 +96,13 @@ func (m *Machine) behindData(s *message) sim.Time {
 // arrive notes that a message is at its destination, and lets land what can.
 func (ch *channel) arrive(s *message) {
 	s.here = true
+	ch.deliver()
+}
+
+// deliver lets land what is there and is held back by nothing.
+func (ch *channel) deliver() {
 	if !ch.pe.machine.Reorder {
-		for len(ch.queue) > 0 && ch.queue[0].here {
+		for len(ch.queue) > 0 && ch.queue[0].isFree() {
 			first := ch.queue[0]
 			ch.queue = ch.queue[1:]
 			first.land()
@@ -99,7 +111,7 @@ func (ch *channel) arrive(s *message) {
 	}
 	for i := 0; i < len(ch.queue) && ch.queue[i].epoch == ch.queue[0].epoch; {
 		next := ch.queue[i]
-		if !next.here {
+		if !next.isFree() {
 			i++
 			continue
 		}
@@ -108,6 +120,9 @@ func (ch *channel) arrive(s *message) {
 		i = 0 // an epoch may be over
 	}
 }
+
+// isFree says whether the message is at its destination, and no fence holds it back.
+func (s *message) isFree() bool { return s.here && !s.held.holds() }
 
 // land has the message's effects.
 func (s *message) land() {
@@ -126,6 +141,18 @@ func (s *message) land() {
 	s.pe.flight.landed(s.pe, at, over)
 	if s.stored {
 		s.pe.stores.landed(s.pe, at, over)
+		s.pe.stored(s)
+	}
+}
+
+// stored notes that a store has landed, and lets land what it has held back.
+func (p *pe) stored(s *message) {
+	s.landed = true
+	p.storing = slices.DeleteFunc(p.storing, func(o *message) bool { return o == s })
+	for _, ch := range p.channels {
+		if ch != nil && ch != s.channel {
+			ch.deliver()
+		}
 	}
 }
 

@@ -26,6 +26,8 @@
 //   - What one PE sends to one rank lands in the order in which it was sent; with Reorder only what a
 //     [Context.Fence] separates. With [Options.Fences] the checker does not count on that order either. Nothing orders what
 //     is sent to different ranks, or by different PEs.
+//   - After a Fence nothing lands before what the program's threads have stored anywhere ([Context.Scatter]): such stores are
+//     there for whoever has been told, by anybody.
 //   - The signal of a put-with-signal lands after the put's data.
 //   - [Context.Quiet] returns when all that the program has sent, put, got or copied has landed.
 //   - A [Context.Wait] that is satisfied comes after the signals that made it so, and all that is before these: for

@@ -84,6 +84,8 @@ type pe struct {
 	chains   chains     // lanes of what is in no order
 	flight   flight
 	stores   flight // the part of it that threads have stored
+	storing  []*message
+	fenced   *fence // the last one, for channels that there were none of then
 	lock     interlock
 	issued   int             // operations
 	held     uint64          // a hash of what has come into the scratch memory, for the search of states

@@ -59,23 +59,34 @@ type fence struct {
 	before  *fence // while something that was issued before this one may yet be sent
 	earlier *fence // until all that has landed
 	sent    []*message
-	knows   clock // once all that has landed
+	knows   clock      // once all that has landed
+	stores  []*message // of the program's threads, to any rank, that have to land first
 }
 
-// Fence makes all that the program sends to a rank from now on land after all that it has sent there before. Stores
-// count as sent when the program knows that their pipe has done them.
+// Fence makes all that the program sends to a rank from now on land after all that it has sent there before, and after what
+// its threads have stored in any rank's memory. Stores count as sent when the program knows that their pipe has done them.
 func (c *Context) Fence() {
-	c.fences.fence(c.machine().check, &c.scalar().agent)
-	at := c.origin("fence", Scalar).issue
+	check := c.machine().check
+	c.fences.fence(check, &c.scalar().agent)
+	at, now := c.origin("fence", Scalar).issue, c.scalar().now
+	stores := fence{at: at, knows: check.quiet(&c.pe.stores, now), stores: slices.Clone(c.pe.storing)}
+	for _, s := range c.pe.storing {
+		if now.Knows(s.posted) {
+			stores.sent = append(stores.sent, s)
+		}
+	}
+	c.pe.fenced = &stores
 	for _, ch := range c.pe.channels {
 		if ch != nil {
-			ch.setFence(at, c.scalar().now)
+			ch.setFence(stores, now)
 		}
 	}
 }
 
-func (ch *channel) setFence(at moment, knows clock) {
-	f := &fence{at: at, earlier: ch.fence}
+// setFence sets a fence of one channel, which is one of some stores already.
+func (ch *channel) setFence(stores fence, knows clock) {
+	f := &stores
+	f.earlier, f.sent, f.knows = ch.fence, slices.Clone(f.sent), f.knows.Clone()
 	if store := &ch.pe.pipes[Store]; store.busy || len(store.queue) > 0 {
 		f.before = ch.fence
 	}
@@ -87,6 +98,17 @@ func (ch *channel) setFence(at moment, knows clock) {
 	ch.chains.sent = slices.DeleteFunc(ch.chains.sent, func(s *message) bool { return knows.Knows(s.posted) })
 	ch.epoch++
 	ch.fence = f
+}
+
+// holds says whether stores that are to land first are under way.
+func (f *fence) holds() bool {
+	if f == nil {
+		return false
+	}
+	if !slices.ContainsFunc(f.stores, func(s *message) bool { return !s.landed }) {
+		f.stores = nil
+	}
+	return f.stores != nil
 }
 
 // known is the last fence that was set when somebody knew so much: what was issued before a fence may be sent after it, by

@@ -325,3 +325,45 @@ func TestDataWithFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestFencesAreCumulativeForStores lets rank 0 store in rank 2's memory and tell rank 1, which tells rank 2: what threads have
+// stored is there then, with a fence before the signal, and what has been put may not be.
+func TestFencesAreCumulativeForStores(t *testing.T) {
+	for _, x := range []struct{ stores, fenced, right bool }{{true, true, true}, {true, false, false}, {false, true, false}} {
+		for seed := range uint64(8) {
+			m, w := over(t, 3, prim.Options{Check: true, Fences: true, Reorder: seed > 0, Seed: seed})
+			run := func(c *prim.Context) error {
+				word := prim.I64(w.At(c.Rank(), 0))
+				switch c.Rank() {
+				case 0:
+					if x.stores {
+						c.Scatter("store", []prim.Run{{Addr: w.At(2, 64), Bytes: 8}}, []byte("abcdefgh"), true)
+						c.Meet()
+					} else {
+						c.PutNBI(w.At(2, 64), w.At(0, 64), 8)
+					}
+					if x.fenced {
+						c.Fence()
+					}
+					c.Signal(word.On(1), prim.Set, 1)
+				case 1:
+					c.Wait(word, prim.GE, 1)
+					c.Signal(word.On(2), prim.Set, 1)
+				case 2:
+					c.Wait(word, prim.GE, 1)
+					c.Touch("load", []prim.Run{{Addr: w.At(2, 64), Bytes: 8}}, prim.Reads, true)
+					if got := string(w.Storage(2).Bytes()[64:72]); x.right && got != "abcdefgh" {
+						t.Errorf("%+v, seed %d: %q", x, seed, got)
+					}
+				}
+				return nil
+			}
+			for r := range 3 {
+				submit(t, m, prim.Task{Name: "chain", Kernel: run, Workers: []int{r}, Threads: 32, Beside: true})
+			}
+			if err := m.Run(); (err == nil) != x.right {
+				t.Errorf("%+v, seed %d: %v", x, seed, err)
+			}
+		}
+	}
+}

@@ -797,4 +797,61 @@ for step in range(3):
     pull[(1,)]((torch.arange(N) + 100.0 * rank).cuda() + step, mine, words, out, N, world)
     for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [i + 100 * r + step for i in range(N)]
 """,
+    "a central barrier after stores to all": """
+@triton_dist.jit
+def push(x, box, count, go, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for p in range(W):
+        tl.store(dl.symm_at(box, p) + me * N + i, tl.load(x + i) + call)  #! *
+    __syncthreads()  #- no sync
+    if tid(0) == 0:
+        red_release(dl.symm_at(count, 0), 1, "sys")
+        if me == 0:
+            while ld_acquire(count, "sys") < W * call: pass
+            for p in range(W): st(dl.symm_at(go, p), call, "sys", "release")
+        while ld_acquire(go, "sys") < call: pass  #- no wait
+    __syncthreads()
+    for r in range(W):
+        tl.store(out + r * N + i, tl.load(box + r * N + i))  #! *
+    __syncthreads()
+    if tid(0) == 0:
+        red_release(dl.symm_at(count, 0) + 1, 1, "sys")
+        if me == 0:
+            while ld_acquire(count + 1, "sys") < W * call: pass
+            for p in range(W): st(dl.symm_at(go, p) + 1, call, "sys", "release")
+        while ld_acquire(go + 1, "sys") < call: pass  #- no second barrier
+N = 32
+box, count, go = sym(N * world), cleared(2, torch.int32), cleared(2, torch.int32)
+nvshmem_barrier_all_on_stream()
+x, out = (torch.arange(N) + 100.0 * rank).cuda(), torch.zeros(N * world).cuda()
+for call in range(1, 4):
+    push[(1,)](x, box, count, go, out, call, N, world)
+    for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [i + 100 * r + call for i in range(N)]
+""",
+    "stores to one rank that another one tells of": """
+@triton_dist.jit
+def k(x, box, words, out, N: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    if me == 0:
+        tl.store(dl.symm_at(box, 2) + i, tl.load(x + i))  #! no sync
+        __syncthreads()  #- no sync
+        dl.notify(words, 1, signal=1, sig_op="set", comm_scope="intra_node")
+    if me == 1:
+        t = dl.wait(words, 1, "sys", "acquire", waitValue=1)  #- no relay
+        __syncthreads()
+        dl.notify(words, 2, signal=1, sig_op="set", comm_scope="intra_node")
+    if me == 2:
+        t = dl.wait(words, 1, "sys", "acquire", waitValue=1)  #- no wait
+        __syncthreads()
+        tl.store(out + i, tl.load(box + i))  #! *
+N = 32
+box, words = sym(N), cleared(1, torch.int64)
+nvshmem_barrier_all_on_stream()
+x, out = (torch.arange(N) + 100.0 * rank).cuda(), torch.zeros(N).cuda()
+k[(1,)](x, box, words, out, N)
+if rank == 2: assert out.tolist() == [float(i) for i in range(N)]
+nvshmem_barrier_all_on_stream()
+""",
 }
