@@ -36,9 +36,8 @@ type message struct {
 	after  [2]*message // by the order of the channel, at most one from each pipe that sends
 	epoch  int
 	fence  *fence
-	held   *fence // until its stores have landed
-	here   bool   // arrived, but perhaps held back by others
-	stored bool   // by a program's threads
+	here   bool // arrived, but perhaps held back by others
+	stored bool // by a program's threads
 	landed bool
 }
 
@@ -66,7 +65,7 @@ func (p *pe) channel(to int) *channel {
 func (p *pe) post(s *message) {
 	m := p.machine
 	ch := p.channel(s.to)
-	s.channel, s.epoch, s.fence, s.held = ch, ch.epoch, ch.fence, ch.fence
+	s.channel, s.epoch, s.fence = ch, ch.epoch, ch.fence
 	ch.queue = append(ch.queue, s)
 	p.flight.took++
 	if s.stored {
@@ -122,7 +121,7 @@ func (ch *channel) deliver() {
 }
 
 // isFree says whether the message is at its destination, and no fence holds it back.
-func (s *message) isFree() bool { return s.here && !s.held.holds() }
+func (s *message) isFree() bool { return s.here && !s.fence.holds() }
 
 // land has the message's effects.
 func (s *message) land() {
