@@ -79,7 +79,7 @@ func sense(round int) int64 { return int64((round+1)/2) % 2 }
 // Arrive is the first part of Sync: it signals the other members.
 func (c *Context) Arrive(b *Barrier) {
 	i := c.member(b)
-	c.fences.fence(c.machine().check, &c.scalar().agent)
+	c.fenced()
 	b.rounds[i]++
 	round := b.rounds[i]
 	for _, r := range b.Ranks {

@@ -67,7 +67,7 @@ type fence struct {
 // its threads have stored in any rank's memory. Stores count as sent when the program knows that their pipe has done them.
 func (c *Context) Fence() {
 	check := c.machine().check
-	c.fences.fence(check, &c.scalar().agent)
+	c.fenced()
 	at, now := c.origin("fence", Scalar).issue, c.scalar().now
 	stores := fence{at: at, knows: check.quiet(&c.pe.stores, now), stores: slices.Clone(c.pe.storing)}
 	for _, s := range c.pe.storing {
@@ -138,7 +138,7 @@ func (f *fence) learned(check *checker) clock {
 // Quiet waits until all that the PE has sent, put, got or copied has landed. Stores count as sent when the program
 // knows that their pipe has done them.
 func (c *Context) Quiet() {
-	c.fences.fence(c.machine().check, &c.scalar().agent)
+	c.fenced()
 	c.awaitLandings(&c.pe.flight, "quiet")
 }
 

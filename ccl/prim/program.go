@@ -172,7 +172,7 @@ func (m *Machine) finish(e *Event) {
 func (j *Job) start(p *pe, block int) *Context {
 	c := &Context{pe: p, job: j, block: block}
 	p.program = c
-	c.fences.told = p.machine.check.release(&c.scalar().agent)
+	c.fenced()
 	if j.Kernel != nil {
 		c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 			c.yield = yield

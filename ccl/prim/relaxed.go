@@ -9,8 +9,12 @@ type fences struct {
 	looks []*loose // since the last one
 }
 
-// fence notes a fence.
-func (f *fences) fence(k *checker, a *agent) {
+// fenced notes a fence of a program of threads: others have no uses that order nothing.
+func (c *Context) fenced() {
+	if c.job.Threads == 0 {
+		return
+	}
+	k, a, f := c.machine().check, &c.scalar().agent, &c.fences
 	k.learn(a, f.heard)
 	f.heard, f.told = nil, k.release(a)
 	for _, l := range f.looks {
