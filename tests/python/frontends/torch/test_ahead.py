@@ -1,5 +1,7 @@
 """Hosts that run ahead of collectives, and runs without data: on ranks of the installed PyTorch."""
 
+import threading
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -171,3 +173,35 @@ def test_without_data_ranks_take_as_long(size):
 
     with_data = run(True)
     assert len(with_data) == size and run(False) == with_data
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_a_thread_that_catches_up_leaves_alone_what_another_has_put_off_meanwhile():
+    """Rank 1 sends the second thread's data only when the first thread has got all of its own."""
+    begin()
+    groups = [dist.new_group([0, 1]) for _ in range(2)]
+    store = dist.distributed_c10d._get_default_store()
+    if dist.get_rank():
+        for number, group in enumerate(groups):
+            store.wait([f"send {number}"])
+            dist.send(torch.full((2,), number + 1.0, device="cuda"), 0, group=group)
+        return
+    found = [None, None]
+
+    def receive(number):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            x = torch.zeros(2, device="cuda")
+            dist.recv(x, 1, group=groups[number])
+            y = x * 10
+            if number:
+                store.set("send 0", "1")
+            found[number] = y.tolist()
+            if not number:
+                store.set("send 1", "1")
+
+    threads = [threading.Thread(target=receive, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[10.0, 10.0], [20.0, 20.0]]

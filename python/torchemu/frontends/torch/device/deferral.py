@@ -8,6 +8,7 @@ results have shapes and no elements until somebody looks at these. Their time is
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -35,7 +36,8 @@ class Deferred:
 
     def __init__(self) -> None:
         self.works: list[Any] = []
-        self._queue: list[Callable[[], None]] = []
+        self._queue: deque[Callable[[], None]] = deque()
+        self._computed = 0  # how many of the queue's have left it
         self._flagged: list[Any] = []  # storages whose elements are missing, or that what has been put off reads
 
     def late(self, work: Any) -> None:
@@ -73,17 +75,28 @@ class Deferred:
         return all(work.is_settled() for work in self.works)
 
     def catch_up(self) -> None:
-        """Waits for the data, in no simulated time, and does what has been put off."""
-        works, self.works = self.works, []
-        for work in works:
-            work.settle()
-        queue, self._queue = self._queue, []
-        with torch._C._AutoDispatchBelowAutograd(), _disable_current_modes():
-            for compute in queue:
-                compute()
+        """Waits for the data, in no simulated time, and does what has been put off by now. Other threads of the rank
+        may meanwhile put off more, which needs data that comes later."""
+        works, end = list(self.works), self._computed + len(self._queue)
+        try:
+            for work in works:
+                work.settle()
+        finally:
+            self.works = [work for work in self.works if work not in works]
+        if self.works:
+            self._compute(end)
+            return
+        self._compute(self._computed + len(self._queue))
         flagged, self._flagged = self._flagged, []
         for storage in flagged:
             del storage._late
+
+    def _compute(self, end: int) -> None:
+        """Does what has been put off, in that order, up to a number of them in all."""
+        with torch._C._AutoDispatchBelowAutograd(), _disable_current_modes():
+            while self._computed < end:
+                self._computed += 1
+                self._queue.popleft()()
 
 
 _DEFERRED: RankLocal[Deferred] = RankLocal(Deferred)
