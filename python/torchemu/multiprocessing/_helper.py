@@ -1,7 +1,8 @@
-"""A process that one of several ranks starts by a fork: it helps its rank, as those that write a checkpoint do."""
+"""A process that one of several ranks starts: it helps its rank, as those that write a checkpoint do."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,10 +13,14 @@ import greenlet
 from torchemu import runtime
 from torchemu.errors import RankKilledError
 from torchemu.multiprocessing._locks import Event
+from torchemu.multiprocessing._ranks import NESTED, loads_main
+from torchemu.runtime.rank_local import ThreadLocal
 from torchemu.runtime.tasks import Signalled, Unwound
 
 if TYPE_CHECKING:
     from torchemu.multiprocessing._process import Process
+
+_ENDS_OF_RANKS = (Unwound, RankKilledError, greenlet.GreenletExit)
 
 
 class Helper:
@@ -25,6 +30,7 @@ class Helper:
         process: what it runs.
 
     Attributes:
+        process: the argument.
         parent: the rank.
         exit_codes: of the process: 0, 1 after an exception, the status of sys.exit; None while it has not ended.
     """
@@ -32,10 +38,11 @@ class Helper:
     def __init__(self, process: Process) -> None:
         self.parent = runtime.current()
         self.exit_codes: list[int | None] = [None]
-        self._process, self._over = process, Event()
+        self.process, self._over = process, Event()
+        self._is_killed = False
         from torchemu.runtime import threads  # which programs without threads do not load
 
-        threads.of_rank().begin(repr(process.name), process.daemon, self._run)
+        self._thread = threads.of_rank().begin(repr(process.name), process.daemon, self._run)
 
     @property
     def tasks(self) -> Helper:
@@ -47,38 +54,61 @@ class Helper:
         return self
 
     def kill(self, number: int, signalled: Signalled) -> None:
-        """Refuses.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError(
-            f"process {self._process.name} is a helper of rank {self.parent.rank}, and runs until it ends: it "
-            "cannot be terminated"
-        )
+        """Ends it where it waits, by an exception that is raised there, where it has not ended."""
+        assert self.parent.tasks is not None
+        if self.exit_codes[0] is None:
+            self._is_killed = True
+            self.parent.tasks.drop_thread(self._thread, signalled)
+            self._end(signalled.code)
 
     def wait(self, timeout: float | None = None, enough: Callable[[], bool] | None = None) -> None:
         """Waits until it has ended, or simulated time has passed the timeout, in seconds."""
         self._over.wait(timeout)
 
     def _run(self) -> None:
+        _running.set(self)
+        with contextlib.suppress(*_ENDS_OF_RANKS):
+            code = self._outcome()
+            if not self._is_killed:
+                self._end(code)
+
+    def _outcome(self) -> int:
+        """Runs the process. Returns its exit code."""
         try:
-            self._process.run()
-            self._end(0)
+            self.process.run()
         except SystemExit as leave:
-            self._end(leave.code if isinstance(leave.code, int) else int(leave.code is not None))
-        except (Unwound, RankKilledError, greenlet.GreenletExit):
-            pass  # the rank ends
+            return leave.code if isinstance(leave.code, int) else int(leave.code is not None)
+        except _ENDS_OF_RANKS:
+            raise
         except BaseException:
-            print(f"Process {self._process.name}:\n{traceback.format_exc()}", end="", file=sys.stderr)
-            self._end(1)
+            print(f"Process {self.process.name}:\n{traceback.format_exc()}", end="", file=sys.stderr)
+            return 1
+        return 0
 
     def _end(self, code: int) -> None:
         self.exit_codes[0] = code
         self._over.set()
 
 
-def is_wanted(start_method: str) -> bool:
-    """Reports whether a process is a helper: one of several ranks forks it."""
+_running: ThreadLocal[Helper | None] = ThreadLocal(lambda: None)
+
+
+def running() -> Helper | None:
+    """Returns the helper that asks; None for the rank itself."""
+    return _running.get()
+
+
+def is_wanted() -> bool:
+    """Reports whether a process is a helper: one of several ranks starts it."""
     tasks = runtime.current().tasks
-    return start_method == "fork" and tasks is not None and tasks.nprocs > 1
+    return tasks is not None and tasks.nprocs > 1 and not loads_main()
+
+
+def check_may_join() -> None:
+    """Refuses to let a helper join a process group.
+
+    Raises:
+        RuntimeError: a helper asks.
+    """
+    if running() is not None:
+        raise RuntimeError(NESTED)

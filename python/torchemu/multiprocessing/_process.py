@@ -60,7 +60,7 @@ class Process(RankProcess):
         """
         if self._ranks is not None:
             raise AssertionError("cannot start a process twice")
-        if _helper.is_wanted(self._start_method or str(get_start_method())):
+        if _helper.is_wanted():
             self._ranks, self._rank = _helper.Helper(self), 0
             return
         batch = _batches.get()
@@ -174,7 +174,10 @@ class MainProcess:
 
 
 def current_process() -> RankProcess | MainProcess:
-    """The rank that asks."""
+    """The rank that asks, or its helper."""
+    helper = _helper.running()
+    if helper is not None:
+        return helper.process
     context = runtime.current()
     ranks = context.tasks.shared.get(Ranks) if context.tasks is not None else None
     return MainProcess(context) if ranks is None else ranks.processes[context.rank]
@@ -183,6 +186,8 @@ def current_process() -> RankProcess | MainProcess:
 def parent_process() -> RankProcess | MainProcess | None:
     """The program that spawned the rank that asks; None when nobody did."""
     context = runtime.current()
+    if _helper.running() is not None:
+        return MainProcess(context)
     if isinstance(current_process(), MainProcess) or context.parent is None:
         return None
     return MainProcess(context.parent)

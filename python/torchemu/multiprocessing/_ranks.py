@@ -95,10 +95,11 @@ class Ranks:
             go.Release(timer)
 
 
-_NESTED = (
+NESTED = (
     "spawn inside a spawned rank is not supported: each process has a device of its own, and all are in use. A program "
     "that starts its processes itself is started once: torchemu run --nproc-per-node 1"
 )
+"""The refusal of processes that one of several ranks starts as ranks."""
 
 _UNGUARDED = (
     "An attempt has been made to start a new process before the current process has finished its bootstrapping phase: "
@@ -107,7 +108,7 @@ _UNGUARDED = (
 )
 
 
-def _loads_main() -> bool:
+def loads_main() -> bool:
     """Reports whether the running rank is one that is still loading the main program, as a spawned one does first."""
     frame = inspect.currentframe()
     while frame is not None:
@@ -138,7 +139,7 @@ def tasks_of(
         ValueError: nprocs is not positive, or the topology has fewer SIPs.
     """
     if parent.tasks is not None and parent.tasks.nprocs > 1:
-        raise RuntimeError(_UNGUARDED if _loads_main() else _NESTED)
+        raise RuntimeError(_UNGUARDED if loads_main() else NESTED)
     world = parent.world
     if nprocs > world.sips and world.room_for is not None:
         parent.synchronize()

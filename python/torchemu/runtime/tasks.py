@@ -44,6 +44,8 @@ class Signalled(SystemExit):
         code: the exit code, minus the signal's number.
     """
 
+    code: int
+
     def __init__(self, number: int) -> None:
         super().__init__(-int(number))
 
@@ -407,12 +409,16 @@ class Tasks:
         if context.process is not None:
             context.process.hush()
         while threads.living:
-            thread = next(iter(threads.living.values()))
-            self._dropped.add(thread.task)
-            threads.enter(thread)
-            thread.drop(Unwound())
-            threads.enter(None)
-            self._dropped.remove(thread.task)
+            self.drop_thread(next(iter(threads.living.values())), Unwound())
+
+    def drop_thread(self, thread: Thread, error: BaseException) -> None:
+        """Ends a thread of the running rank, which is not the running one, where it waits, by an exception."""
+        before = thread.threads.running
+        self._dropped.add(thread.task)
+        thread.threads.enter(thread)
+        thread.drop(error)
+        thread.threads.enter(before)
+        self._dropped.remove(thread.task)
 
     def _exited(self, rank: int, code: int) -> None:
         footprints.use(footprints.ENDS, footprints.TOGETHER)

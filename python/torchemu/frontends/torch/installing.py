@@ -22,6 +22,7 @@ from torchemu.c10d import flight_files, flight_recorder
 from torchemu.c10d.hooks import NanCheckHook, detach
 from torchemu.frontends.torch import (
     buffers,
+    checkpoints,
     compilers,
     device,
     futures,
@@ -49,6 +50,7 @@ from torchemu.frontends.torch import (
 from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import Session
+from torchemu.multiprocessing import _helper
 from torchemu.runtime import makers
 
 
@@ -70,6 +72,7 @@ def install(run: Session, seed: int) -> None:
     reducers.install(run)
     compilers.install(run)
     spawning.install(run)
+    checkpoints.install(run)
     loading.install(run)
     packages.install(run)
     import_locks.install(run)
@@ -365,6 +368,7 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
     def make_group(
         group_size: int, group_rank: int, ranks: Any, backend: Any, store: Any, name: str, *args: Any, **kwargs: Any
     ) -> Any:
+        _helper.check_may_join()
         parts = set(c10d.BackendConfig(backend).get_device_backend_map().values())
         _asking.append((list(ranks), str(name), len(parts) > 1))
         try:

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed import checkpoint
+from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 from torch.distributed.fsdp import (
     FullyShardedDataParallel,
     ShardedOptimStateDictConfig,
@@ -62,3 +63,24 @@ def test_saving_beside_the_program_wants_a_backend_for_the_host(tmp_path):
     dist.init_process_group("nccl")
     with pytest.raises(AssertionError, match="A CPU backend must be enabled for async save"):
         checkpoint.async_save({"x": torch.ones(2)}, checkpoint_id=tmp_path)
+
+
+@real
+@pytest.mark.parametrize("kind", AsyncCheckpointerType)
+def test_a_checkpoint_is_saved_beside_a_program_that_communicates(tmp_path, kind):
+    """Twice, as a training loop does; a process has a group of its own, so that the program may use the default one."""
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    group = dist.new_group() if kind == AsyncCheckpointerType.THREAD else None
+    for step in range(2):
+        states = {"x": torch.full((2,), float(step)), "step": step}
+        saved = checkpoint.async_save(
+            states, checkpoint_id=tmp_path / str(step), process_group=group, async_checkpointer_type=kind
+        )
+        total = torch.tensor([rank + 1.0])
+        dist.all_reduce(total)
+        assert total.item() == sum(range(1, dist.get_world_size() + 1))
+        saved.result()
+        found = {"x": torch.zeros(2), "step": None}
+        checkpoint.load(found, checkpoint_id=tmp_path / str(step))
+        assert found["x"].tolist() == [step] * 2 and found["step"] == step

@@ -1,5 +1,6 @@
 """Tests of what published scripts use of devices and of several of them, beside plain PyTorch on the host."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -368,11 +369,27 @@ def fail():
     raise ValueError("no")
 
 
+def tell(queue):
+    queue.put((torch.multiprocessing.current_process().name, torch.multiprocessing.parent_process().name))
+
+
+def serve(queue, ended):
+    try:
+        queue.get()
+    finally:
+        ended.append(True)
+
+
+def join_a_group():
+    dist.init_process_group("gloo")
+
+
 @torchemu.distributed(world_size=2, torch="real")
-def test_a_rank_forks_helpers():
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_rank_starts_helpers(method):
     """Megatron-core writes a checkpoint so: they run beside the rank's program, which goes on."""
     dist.init_process_group("gloo")
-    context = torch.multiprocessing.get_context("fork")
+    context = torch.multiprocessing.get_context(method)
     found, counts = context.Queue(), context.JoinableQueue()
     helpers = [context.Process(target=square, args=(found, counts, number)) for number in range(3)]
     for number, helper in enumerate(helpers):
@@ -392,8 +409,36 @@ def test_a_rank_forks_helpers():
     failing.start()
     failing.join()
     assert failing.exitcode == 1 and total.item() == 2
-    with pytest.raises(NotImplementedError, match="process failing is a helper of rank"):
-        failing.terminate()
+    named = context.Process(target=tell, args=(found,), name="named")
+    named.start()
+    assert found.get() == ("named", "MainProcess") and torch.multiprocessing.current_process().name == "MainProcess"
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_helpers_are_terminated():
+    """Where they wait, and before they have begun."""
+    context, ended = torch.multiprocessing.get_context("spawn"), []
+    serving, waiting = (context.Process(target=serve, args=(context.Queue(), ended)) for _ in range(2))
+    serving.start()
+    serving.join(timeout=1)
+    assert serving.is_alive()
+    waiting.start()
+    for process, end in ((waiting, waiting.kill), (serving, serving.terminate), (serving, serving.kill)):
+        end()
+        process.join()
+    assert (serving.exitcode, waiting.exitcode) == (-15, -9) and ended == [True]
+    with pytest.raises(AssertionError, match="can only terminate a started process"):
+        context.Process(target=fail).terminate()
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_helpers_are_in_no_group(capfd):
+    joining = torch.multiprocessing.get_context("spawn").Process(target=join_a_group)
+    joining.start()
+    joining.join()
+    assert joining.exitcode == 1
+    if not int(os.environ["RANK"]):
+        assert "is started once: torchemu run --nproc-per-node 1" in capfd.readouterr().err
 
 
 @one
