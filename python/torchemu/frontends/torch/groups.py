@@ -189,6 +189,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, [tensor], [tensor], host, (core, sending, peer, tag))
+        if self.backend == "gloo":
+            work.group = core  # gloo closes all connections where one has waited too long
         work.writes(context, stream, [] if sending else [tensor])
         work.noted(context, verb, site, self.membership, [tensor] if sending else [], peer)
         name = "recvAnySource" if peer == _ANY_SOURCE and not sending else verb

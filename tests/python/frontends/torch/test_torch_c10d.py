@@ -262,3 +262,16 @@ def test_groups_that_all_have_left_take_their_stores_with_them():
     gc.collect()
     kept.get_group_store().set(str(rank), "here")  # which the group keeps while it is there
     assert kept.get_group_store().get(str((rank + 1) % WORLD)) == b"here"
+
+
+@torchemu.distributed(world_size=2, torch="real")
+@pytest.mark.parametrize("post", [dist.irecv, dist.isend])
+def test_a_message_that_was_waited_for_too_long_is_given_up(post):
+    """Gloo closes the connections of a group then; the program may catch the error, and ends as any other does."""
+    rank = joined()
+    if rank == 0:
+        work = post(torch.ones(1), 1)
+        with pytest.raises(RuntimeError, match="Timed out waiting 200ms"):
+            work.wait(timedelta(milliseconds=200))
+        with pytest.raises(RuntimeError, match="rank 0 has aborted process group"):
+            work.wait()
