@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import ErrorType
+from torch._C._distributed_c10d import ErrorType, _allow_inflight_collective_as_graph_input, _register_work
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
@@ -126,6 +126,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, result, used, host, core)
         work.writes(context, stream, outs)
+        if _allow_inflight_collective_as_graph_input():  # the program waits by torch.ops._c10d_functional.wait_tensor
+            for tensor in outs:
+                _register_work(tensor, work)
         if self._may_wait_later(context, opts):
             work.noted(context, call.name, site, self.membership, given)
         profiles.note(self.backend, call.name, given, work)

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed import _functional_collectives
 
 import torchemu
 from torchemu.errors import DeadlockError, MismatchError
@@ -275,3 +276,17 @@ def test_a_message_that_was_waited_for_too_long_is_given_up(post):
             work.wait(timedelta(milliseconds=200))
         with pytest.raises(RuntimeError, match="rank 0 has aborted process group"):
             work.wait()
+
+
+@torchemu.distributed(world_size=2, torch="real")
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+def test_collectives_under_way_are_waited_for_by_their_tensors(backend):
+    """A compiled function waits so for what was issued before it was called."""
+    rank = joined(backend)
+    x, gathered = torch.full((2,), rank + 1.0), torch.zeros(4)
+    if backend == "nccl":
+        x, gathered = x.to(rank), gathered.to(rank)
+    with _functional_collectives.allow_inflight_collective_as_graph_input_ctx():
+        works = [dist.all_gather_into_tensor(gathered, x, async_op=True), dist.all_reduce(x, async_op=True)]
+    found = [torch.ops._c10d_functional.wait_tensor(t).tolist() for t in (gathered, x)]
+    assert found == [[1.0, 1.0, 2.0, 2.0], [3.0, 3.0]] and len(works) == 2
