@@ -12,6 +12,7 @@ from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
 from torchemu.multiprocessing._shared import access, limit
+from torchemu.multiprocessing._start import hand_down
 from torchemu.runtime.tasks import Signalled, Tasks
 
 if TYPE_CHECKING:
@@ -149,7 +150,9 @@ def tasks_of(
     if parent.process is not None:
         fn, processes = parent.process.spawned(call, births())
         args = ()
-    return Tasks(parent, _ended_by_interrupts(fn) if together else fn, args, nprocs, processes, together)
+    tasks = Tasks(parent, _ended_by_interrupts(fn) if together else fn, args, nprocs, processes, together)
+    hand_down(tasks.contexts)
+    return tasks
 
 
 def birth_of(parent: runtime.Context, method: str) -> Any:

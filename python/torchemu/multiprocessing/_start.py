@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing.context
+from collections.abc import Iterable
 from typing import Any
 
+from torchemu import runtime
 from torchemu.runtime.rank_local import RankLocal
 
 _METHODS = ("fork", "spawn", "forkserver")
@@ -61,6 +63,12 @@ def set_start_method(method: str | None, force: bool = False) -> None:
     if _chosen.get() is not None and not force:
         raise RuntimeError("context has already been set")
     _chosen.set(None if method is None else _checked(method))
+
+
+def hand_down(contexts: Iterable[runtime.Context]) -> None:
+    """Lets processes that the program starts know what it has set."""
+    for context in contexts:
+        _chosen.set_in(context, _chosen.get())
 
 
 def get_all_start_methods() -> list[str]:

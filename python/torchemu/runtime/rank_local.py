@@ -39,7 +39,11 @@ class _Local(Generic[T]):
 
     def set(self, value: T) -> None:
         """Replaces the running one's."""
-        self._table(runtime.current())[self] = value
+        self.set_in(runtime.current(), value)
+
+    def set_in(self, context: runtime.Context, value: T) -> None:
+        """Replaces that of a rank, or its thread, which need not be the running one."""
+        self._table(context)[self] = value
 
 
 class RankLocal(_Local[T]):

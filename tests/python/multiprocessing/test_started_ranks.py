@@ -310,6 +310,25 @@ def test_failure_of_a_spawned_rank(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_started_ranks_start_processes_as_their_parent_does(tmp_path: Path, method: str) -> None:
+    text = f"""
+        import torch.multiprocessing as mp
+
+        def work(queue):
+            queue.put(mp.get_start_method())
+
+        if __name__ == "__main__":
+            mp.set_start_method("{method}")
+            queue = mp.Queue()
+            process = mp.Process(target=work, args=(queue,))
+            process.start()
+            print(queue.get())
+            process.join()
+    """
+    assert lines(launch("--nproc-per-node", "1", written(tmp_path, text))) == [method]
+
+
 def test_ranks_of_several_cannot_spawn(tmp_path: Path) -> None:
     program = written(tmp_path, "import torch.multiprocessing as mp\nmp.spawn(print, nprocs=2)")
     outcome = launch("--nproc-per-node", "3", program)
