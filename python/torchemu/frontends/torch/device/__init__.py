@@ -101,4 +101,4 @@ def end() -> None:
         _python_dispatch._pop_mode()
 
 
-goes_on, before_use = deferral.goes_on, live.before_use
+goes_on, moves_nothing, before_use = deferral.goes_on, deferral.moves_nothing, live.before_use
