@@ -127,5 +127,5 @@ def test_a_copy_that_is_not_complete_is_found() -> None:
         early[1](out, torch.zeros(7), 7)
         out.wait()
 
-    with pytest.raises(torch.multiprocessing.ProcessRaisedException, match="the copy may not be over: a quiet"):
+    with pytest.raises(torch.multiprocessing.ProcessRaisedException, match="the copy may not have landed: a quiet"):
         run(1, rank)

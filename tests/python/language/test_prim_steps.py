@@ -12,7 +12,7 @@ from test_prim_doors import EQ, Program, machine, read, run, window
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton._program import AWAIT, FENCE, LOAD, MEET, PASS, SCATTER, SIGNAL, STORE, TOUCH
 
-READS, WRITES, SET = 0, 1, 1
+READS, WRITES, ATOMIC, SET = 0, 1, 2, 1
 DATA = np.arange(32, dtype=np.float32)
 
 
@@ -36,7 +36,8 @@ def one_by_one(m: int, p: int, line: int, steps: list[tuple[Any, ...]]) -> Progr
             name, at, nbytes, place, threads = args
             yield go.PrimScatter(p, line, name, (at, nbytes), place, nbytes, bool(threads))
         elif kind == SIGNAL:
-            yield go.PrimSignal(p, line, *args)
+            *signal, _ = args  # which orders both ways, as signals do
+            yield go.PrimSignal(p, line, *signal)
         elif kind == LOAD:
             name, at, nbytes, place, threads = args
             ctypes.memmove(place, in_process(m, at), nbytes)
@@ -46,7 +47,8 @@ def one_by_one(m: int, p: int, line: int, steps: list[tuple[Any, ...]]) -> Progr
             ctypes.memmove(in_process(m, at), place, nbytes)
             yield go.PrimTouch(p, line, name, (at, nbytes), WRITES, bool(threads))
         else:
-            yield go.PrimAwait(p, line, *args)
+            *wait, _ = args
+            yield go.PrimAwait(p, line, *wait)
 
 
 def together(m: int, p: int, line: int, steps: list[tuple[Any, ...]]) -> Program:
@@ -76,8 +78,8 @@ def played(join: bool, check: bool, seed: int | None) -> tuple[int, bytes, str]:
                     (MEET,),
                     (SCATTER, "send", peer + 128 * (turn % 2), DATA.nbytes, place, True),
                     *([] if rank else [(MEET,), (FENCE,)]),
-                    (SIGNAL, peer + 504, 8, SET, turn),
-                    (AWAIT, own + 504, 8, EQ, turn),
+                    (SIGNAL, peer + 504, 8, SET, turn, ATOMIC),
+                    (AWAIT, own + 504, 8, EQ, turn, ATOMIC),
                     (LOAD, "load", own + 128 * (turn % 2), copied.nbytes, copied.ctypes.data, True),
                     (PASS, 500),
                     (STORE, "store", own + 320, copied.nbytes, copied.ctypes.data, True),
@@ -104,7 +106,7 @@ def test_what_is_wrong_with_a_later_step_is_said_at_the_next_door() -> None:
         line = go.PrimLine(m, "here.py:9")
 
         def body(p: int) -> Program:
-            yield go.PrimRun(p, (PASS, line, 1000, 0, 0, 0, 0, SIGNAL, line, w[0] + (1 << 30), 8, SET, 1, 0))
+            yield go.PrimRun(p, (PASS, line, 1000, 0, 0, 0, 0, SIGNAL, line, w[0] + (1 << 30), 8, SET, 1, ATOMIC))
             with pytest.raises(ValueError, match=r"here\.py:9: .* is in no window"):
                 go.PrimOrder(p, line, "fence")
 
@@ -119,7 +121,8 @@ def test_what_is_wrong_with_a_later_step_is_said_at_the_next_door() -> None:
         ((9, 0, 0, 0, 0, 0, 0), "step 9; there are 0 to 8"),
         ((PASS, 0, -1, 0, 0, 0, 0), "time cannot pass backwards: -1 ps"),
         ((TOUCH, 0, 0, 0, 0, 9, 0), "use 9 of memory; there are 0 to 5"),
-        ((AWAIT, 0, 0, 8, 6, 0, 0), "comparison 6; there are 0 to 5"),
+        ((AWAIT, 0, 0, 8, 6, 0, ATOMIC), "comparison 6; there are 0 to 5"),
+        ((AWAIT, 0, 0, 8, EQ, 0, READS), "use 0 of a word; there are 2 to 5"),
     ],
 )
 def test_what_is_no_step(steps: tuple[int, ...], text: str) -> None:
