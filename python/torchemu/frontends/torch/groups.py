@@ -520,7 +520,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return False
 
     def _get_backend(self, device: Any) -> AhbmGroup:
-        if torch.device(device).type == "cpu" and self.has_only_devices:
+        if torch.device(device).type == "cpu" and host_tensors.are_refused(self):
             raise RuntimeError(host_tensors.NO_BACKEND)
         return self
 

@@ -1,4 +1,7 @@
-"""The refusal of tensors in the host's memory by groups that are for devices only.
+"""The refusal of tensors in the host's memory by groups that are for devices only, under --check.
+
+Without it they are sent all the same: scripts that choose nccl where a GPU is there, and leave their tensors on the
+host, were often run on gloo only.
 
 What PyTorch itself brings in the host's memory, it would bring on a device on a machine with GPUs: objects, and what
 its C++ makes for DistributedDataParallel. So only calls that a program makes itself are looked at.
@@ -33,6 +36,11 @@ def install(run: Session) -> None:
     run.replace(dist, "_verify_params_across_processes", _verifying(dist._verify_params_across_processes))
 
 
+def are_refused(group: Any) -> bool:
+    """Reports whether a group refuses them, in a World that is checked."""
+    return bool(group.has_only_devices) and runtime.current().world.ordered
+
+
 def refuse(group: Any, tensors: Sequence[torch.Tensor]) -> None:
     """Refuses tensors of the host where a program calls a collective itself.
 
@@ -46,7 +54,7 @@ def refuse(group: Any, tensors: Sequence[torch.Tensor]) -> None:
     """
     if places.of(tensors[0]) is not None and places.of(tensors[-1]) is not None:
         return
-    if not (group.has_only_devices and _is_programs_own()):
+    if not (are_refused(group) and _is_programs_own()):
         return
     if places.is_on_host(tensors[0]):
         raise RuntimeError(NO_BACKEND)
@@ -77,7 +85,7 @@ def _verifying(verify: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(verify)
     def call(group: Any, tensors: Sequence[torch.Tensor], *logger: Any) -> Any:
-        if getattr(group, "has_only_devices", False) and any(map(places.is_on_host, tensors)):
+        if hasattr(group, "has_only_devices") and are_refused(group) and any(map(places.is_on_host, tensors)):
             raise RuntimeError(NO_BACKEND)
         return verify(group, tensors, *logger)
 
