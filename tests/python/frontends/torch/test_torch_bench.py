@@ -39,9 +39,20 @@ assert torch.equal(first.cpu(), torch.rand(4, device="cuda").cpu())
 """
 
 
-def test_to_seed_all_devices_warns_of_nothing(tmp_path):
+NAMED = """
+import torch
+torch.ahbm.set_device("ahbm:1")
+assert torch.ahbm.current_device() == 1
+torch.ahbm.set_device(torch.device("cuda", 0))
+assert torch.cuda.current_device() == 0
+assert torch.cuda.get_device_properties(torch.device("ahbm", 1)).pci_bus_id == 1
+"""
+
+
+@pytest.mark.parametrize("program", [SEED, NAMED], ids=["seeds of all devices", "devices by either name"])
+def test_programs_say_nothing(tmp_path, program):
     file = tmp_path / "program.py"
-    file.write_text(SEED)  # for a process of its own: PyTorch keeps the name of its third kind of devices
+    file.write_text(program)  # for a process of its own: PyTorch keeps the name of its third kind of devices
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

@@ -47,6 +47,18 @@ class Properties(DeviceProperties):
     uuid: str = ""
 
 
+def _number(device: Any, optional: bool = False) -> int:
+    """Returns a device's number, as PyTorch's function does that this asks; torch.ahbm's devices are the same ones.
+
+    Raises:
+        ValueError: it is the host, or has no number and is not optional.
+    """
+    device = torch.device(device) if isinstance(device, str) else device
+    if isinstance(device, torch.device) and places.is_simulated(device):
+        device = torch.device("cuda") if device.index is None else torch.device("cuda", device.index)
+    return int(torch.cuda._utils._get_device_index(device, optional=optional))
+
+
 def properties(device: Any = None) -> Properties:
     """Returns what a device is; all of a topology are alike but for their number, and their place in the node.
 
@@ -54,7 +66,7 @@ def properties(device: Any = None) -> Properties:
         AssertionError: there is no such device.
         ValueError: it is the host.
     """
-    number, node = torch.cuda._utils._get_device_index(device, optional=True), context().node
+    number, node = _number(device, optional=True), context().node
     if not 0 <= number < places.count():
         raise AssertionError("Invalid device id")
     known = of_running_rank()
@@ -75,7 +87,7 @@ def set_device(device: Any) -> None:
         AcceleratorError: there is no such device.
         ValueError: it is the host, or has no number.
     """
-    _set_index(torch.cuda._utils._get_device_index(device))
+    _set_index(_number(device))
 
 
 def _set_index(index: int) -> None:
