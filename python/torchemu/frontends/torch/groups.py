@@ -105,7 +105,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         used = [*outs, *ins] if ins else list(outs)
         if self.backend == "nccl" and used:
             checks.types(call.name, used[0].dtype)
-            if run.refuse_hosts is not None and not on_host:
+            if context.world.ordered and run.refuse_hosts is not None and not on_host:
                 run.refuse_hosts(self, used)
         if run.before_use is not None:
             run.before_use(used)
