@@ -144,6 +144,12 @@ func (c *call) pairwise() bool {
 	return isPairwise(c.Schedule.Collective) && c.home().P2P != nil && !c.Carriage.ByProtocol
 }
 
+// isWaited says whether ranks wait for one another. Those that only send to a root, or only receive from one, do not: they
+// begin the next call while others are at this one.
+func (c *call) isWaited() bool {
+	return !c.pairwise() || c.Schedule.Collective == collective.AllToAll
+}
+
 // isPairwise says whether libraries make a collective of messages between pairs.
 func isPairwise(c collective.Kind) bool {
 	switch c {
@@ -175,7 +181,10 @@ func (c *call) protocol(link *topology.LinkClass) (*topology.Protocol, topology.
 // start is the time from when a rank joins until its first operation, in ps.
 func (c *call) start() int64 {
 	home := c.home()
-	start := home.Launch + home.SkewOf(int(c.world))
+	start := home.Launch
+	if c.isWaited() {
+		start += home.SkewOf(int(c.world))
+	}
 	if c.pairwise() {
 		start += home.P2P.Start
 		if !c.isSmall() {

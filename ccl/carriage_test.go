@@ -182,6 +182,20 @@ func TestMessagesBetweenPairsTakeTheirClosedForm(t *testing.T) {
 	}
 }
 
+// Ranks that send to a root, or receive from one, do not wait for one another: the time by which they start apart costs
+// nothing. In an all_to_all it does.
+func TestOnlyRanksThatWaitForOneAnotherPayForTheirSkew(t *testing.T) {
+	for _, n := range []int{2, 4, 8} {
+		for _, c := range []struct {
+			kind collective.Kind
+			skew float64
+		}{{collective.Gather, 0}, {collective.Scatter, 0}, {collective.AllToAll, skewOf(n)}} {
+			got := rides(t, c.kind, "direct", n, int64(64*n), ccl.Carriage{}, 1)
+			within(t, fmt.Sprintf("%s among %d ranks", c.kind, n), got, carriedLaunch+c.skew+2097, 0.02)
+		}
+	}
+}
+
 // Off 16 bytes an all_gather is slower, but those blocks are not that happen to be in place; an all_reduce is not, for a
 // library cuts it itself. Of what an all_gather's blocks take more, waiting hides a part. A reduce_scatter is slower only
 // in its last step, and messages between pairs by the channels that they have.

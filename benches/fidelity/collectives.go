@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -19,6 +20,19 @@ type bench struct {
 }
 
 func load(file string) (*bench, error) {
+	library, err := ccl.LoadLibrary("nccl-2.28")
+	if err != nil {
+		return nil, err
+	}
+	base := calibrate.Base()
+	b := &bench{machine: calibrate.NewMachine(base, library), start: base.Transport()}
+	cases, err := read(b.machine, file)
+	b.cases = slices.DeleteFunc(cases, func(c calibrate.Case) bool { return isArtefact(c.Row) })
+	return b, err
+}
+
+// read prepares the rows of a file.
+func read(m *calibrate.Machine, file string) ([]calibrate.Case, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -27,23 +41,15 @@ func load(file string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	library, err := ccl.LoadLibrary("nccl-2.28")
-	if err != nil {
-		return nil, err
-	}
-	base := calibrate.Base()
-	b := &bench{machine: calibrate.NewMachine(base, library), start: base.Transport()}
+	var cases []calibrate.Case
 	for _, r := range rows {
-		if isArtefact(r) {
-			continue
-		}
-		c, err := b.machine.Case(r)
+		c, err := m.Case(r)
 		if err != nil {
 			return nil, err
 		}
-		b.cases = append(b.cases, c)
+		cases = append(cases, c)
 	}
-	return b, nil
+	return cases, nil
 }
 
 // isArtefact says whether a row is of the method and not of the machine: slopes between two graphs of small calls have
