@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from torchemu.runtime.exported import Exported
+from torchemu.runtime.exported_memory import Exported
 
 
 class Storage:

@@ -10,7 +10,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
-from torchemu.runtime import footprints, makers
+from torchemu.runtime import footprints, group_makers
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -128,5 +128,5 @@ def leave(of: Membership) -> None:
     kept = context.own if context.tasks is None else context.tasks.shared
     if kept.get(of.key) is of:
         kept[of.key] = None  # it still counts for the numbers of others
-        makers.forget(of.handle)
+        group_makers.forget(of.handle)
         go.DropGroup(of.handle)

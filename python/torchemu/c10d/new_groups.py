@@ -24,7 +24,7 @@ from torchemu.c10d.groups import (
 )
 from torchemu.c10d.lifecycle import default_store
 from torchemu.c10d.membership import groups, shared_membership
-from torchemu.runtime import makers
+from torchemu.runtime import group_makers
 
 SHRINK_DEFAULT = 0
 """shrink_group leaves alone what was issued to the old group."""
@@ -123,7 +123,7 @@ def _made(parent: Group, name: str, ranks: Sequence[int], description: str | Non
         if shared is None or whole.rank() not in ranks:
             return NON_GROUP_MEMBER
         if backends.Backend.GLOO in kind:
-            makers.note(shared.handle, label, members)
+            group_makers.note(shared.handle, label, members)
         group = group_class().over(shared, ranks, name, description or "undefined", kind)
         group.timeout = limit
     group.bound_device_id = parent.bound_device_id if asked.device_id is None else asked.device_id

@@ -20,8 +20,8 @@ from torchemu.launch import (
     host_processes,
     mirroring,
     progress,
-    switches,
-    untried,
+    schedule_switches,
+    tuner_notes,
 )
 from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
@@ -132,7 +132,7 @@ class _Run:
         if options.exhaustive:
             return exploration.exhaust(self, options.exhaustive, full=bool(options.faults))
         if options.replay is not None:
-            choices = Choices.replayed(switches.read(options.replay))
+            choices = Choices.replayed(schedule_switches.read(options.replay))
         else:
             choices = exploration.chosen(options.schedule or "fifo", self.depth, seed=seed)
         choices.sets = options.set_orders
@@ -262,7 +262,7 @@ def _ended(world: runtime.World, tasks: Tasks, mirror: mirroring.Mirror | None, 
         mirror.end(world, bool(tasks.failures))
     failed = failures.ordered(tasks.failures)
     if not silent:
-        untried.tell(world)
+        tuner_notes.tell(world)
     if failed:
         world.failure = failures.in_a_line(failed[0])
     return failed

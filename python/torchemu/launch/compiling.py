@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import types
 
-from torchemu.launch import own_attributes, set_orders, spinning
+from torchemu.launch import busy_loops, own_attributes, set_orders
 
 
 def compiled(source: bytes, file: str, own_orders: bool = False) -> types.CodeType | None:
@@ -19,7 +19,7 @@ def compiled(source: bytes, file: str, own_orders: bool = False) -> types.CodeTy
     Raises:
         SyntaxError: it is not Python.
     """
-    telling, looking = own_attributes.Telling(), spinning.Spinning()
+    telling, looking = own_attributes.Telling(), busy_loops.Spinning()
     tree = looking.visit(telling.visit(ast.parse(source, file)))
     if own_orders:
         tree = set_orders.Through().visit(tree)

@@ -10,7 +10,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.launch import progress
 from torchemu.launch.failures import in_a_line
-from torchemu.launch.switches import Switch, numbers, rows, written
+from torchemu.launch.schedule_switches import Switch, numbers, rows, written
 from torchemu.runtime import footprints
 from torchemu.runtime.tasks import Failure
 

@@ -10,7 +10,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends import base
-from torchemu.launch import log_files, switches
+from torchemu.launch import log_files, schedule_switches
 from torchemu.launch.parsing import positive
 from torchemu.profile.recording import LEVELS
 
@@ -300,7 +300,7 @@ def _check_mirror(options: argparse.Namespace) -> None:
 
 def _check_replay(text: str) -> None:
     try:
-        switches.read(text)
+        schedule_switches.read(text)
     except ValueError as error:
         raise ValueError(f"--replay {error}") from None
 

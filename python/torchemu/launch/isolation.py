@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torchemu.launch import (
+    busy_loops,
+    caches,
     clock,
+    exec_calls,
     exits,
     files,
     loggers,
     random_state,
-    remembering,
-    replacing,
     set_orders,
     signals,
-    spinning,
     surroundings,
 )
 from torchemu.launch.descriptors import Descriptors
@@ -93,9 +93,9 @@ class Isolation:
             exits,
             signals,
             surroundings,
-            replacing,
+            exec_calls,
             files,
-            spinning,
+            busy_loops,
             *([clock] if virtual_clock else []),
         ]
         self.go_to = os.chdir
@@ -119,7 +119,7 @@ class Isolation:
             SharedAttributes().install(stack)
             self._loggers = loggers.Loggers(self.exchanges, self._rules, self._outside)
             self._loggers.install(stack)
-            remembering.install(stack)
+            caches.install(stack)
             if self._set_orders is not None:
                 set_orders.install(stack, self._set_orders)
             sys.meta_path.insert(0, finder)

@@ -16,8 +16,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from torchemu.launch.observed_lists import ToldList
 from torchemu.launch.patches import replace
-from torchemu.launch.told_lists import ToldList
 
 if TYPE_CHECKING:
     from torchemu.launch.modules import Rules

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle, Lent
 from torchemu.runtime import fibers
-from torchemu.runtime.exported import Exported
+from torchemu.runtime.exported_memory import Exported
 
 if TYPE_CHECKING:
     from torchemu.errors import DeadlockError

@@ -12,12 +12,12 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d import lifecycle
 from torchemu.multiprocessing import SpawnException, spawn
-from torchemu.runtime import fabric, holding
+from torchemu.runtime import fabric, held_worlds
 
 _PS_PER_US = 1e6
 
 
-class World(holding.HeldWorld):
+class World(held_worlds.HeldWorld):
     """A World that is current from its making until it is closed, with or without a ``with`` block."""
 
     def _repr_html_(self) -> str:
@@ -42,7 +42,7 @@ def open_world(topology: str | os.PathLike[str] = runtime.DEFAULT_TOPOLOGY, ccl:
     Raises:
         OSError, ValueError: something is wrong in one of the files.
     """
-    return holding.hold(World, topology, ccl)
+    return held_worlds.hold(World, topology, ccl)
 
 
 def run_ranks(function: Callable[..., Any], nprocs: int | None = None, *args: Any) -> list[Any]:
@@ -65,7 +65,7 @@ def run_ranks(function: Callable[..., Any], nprocs: int | None = None, *args: An
     """
     if nprocs is not None and nprocs < 1:
         raise ValueError(f"nprocs must be at least 1, not {nprocs}")
-    if holding.is_any_open():
+    if held_worlds.is_any_open():
         return _run(function, nprocs or runtime.current_world().sips, args)
     with fabric.fitting(runtime.DEFAULT_TOPOLOGY, 1, nprocs or 1) as topology, runtime.opened(topology) as world:
         return _run(function, nprocs or world.sips, args)

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
-from torchemu.frontends.torch.device import deferral, live, ordering, places, storages, streams
+from torchemu.frontends.torch.device import deferral, device_program_memory, ordering, places, storages, streams
 from torchemu.frontends.torch.memory import whole
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime import buffer
@@ -116,7 +116,7 @@ class TensorBuffer:
 
     def settle(self) -> None:
         """Blocks this rank until all has ended that is on its stream."""
-        live.before_use([self.tensor])
+        device_program_memory.before_use([self.tensor])
 
     wait = settle
 
@@ -159,7 +159,7 @@ class Tensors(buffer.TensorClass):
         storage: Any = made.untyped_storage()
         storage._core = core
         places.name(made, places.place("cuda", runtime.current().own_device))
-        live.note_symmetric(storage)
+        device_program_memory.note_symmetric(storage)
         return made
 
     def array(self, tensor: Any) -> np.ndarray:
@@ -189,14 +189,14 @@ class Tensors(buffer.TensorClass):
         """Puts all on the rank's stream that a kernel comes after which uses buffers."""
         used = [b.tensor for b in buffers if isinstance(b, TensorBuffer)]
         deferral.before_use(used)
-        if not any((uses := live.uses_of(t)) is not None and uses.is_symmetric for t in used):
+        if not any((uses := device_program_memory.uses_of(t)) is not None and uses.is_symmetric for t in used):
             ordering.look(runtime.current(), name, used)  # it has no words by which it would wait for other streams
 
     def launched(self, buffers: Sequence[Buffer], launch: Any) -> None:
         """Notes that a launch uses buffers until its attribute `over` is true."""
         for used in buffers:
             if isinstance(used, TensorBuffer):
-                live.note(used.tensor.untyped_storage(), launch)
+                device_program_memory.note(used.tensor.untyped_storage(), launch)
 
 
 class WithoutElements(Tensors):

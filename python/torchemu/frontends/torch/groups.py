@@ -18,13 +18,23 @@ from torchemu.bridge.calls import Call
 from torchemu.c10d import flight_files
 from torchemu.c10d.hooks import Hooks
 from torchemu.c10d.ops import OPS, TABLE
-from torchemu.frontends.torch import calls, checks, host_tensors, looking, monitored, profiles, session, sparse, works
+from torchemu.frontends.torch import (
+    checks,
+    host_tensors,
+    mirrored_calls,
+    monitored,
+    profiles,
+    session,
+    sparse,
+    unwaited_uses,
+    works,
+)
+from torchemu.frontends.torch.c10d_operators import as_operators
 from torchemu.frontends.torch.device import deferral, in_flight, ordering
 from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.naming import Named
 from torchemu.frontends.torch.reductions import locally, number, reduced
-from torchemu.frontends.torch.seen import seen
 from torchemu.frontends.torch.works import AhbmWork, Several
 from torchemu.runtime import capture as captures
 from torchemu.runtime import launches, watchdog
@@ -45,7 +55,7 @@ _ANY_SOURCE = -1
 Tensors = Sequence[torch.Tensor]
 
 
-@seen
+@as_operators
 class AhbmGroup(Named, dist.ProcessGroup):
     """One rank's side of a group.
 
@@ -111,7 +121,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
             run.before_use(used)
         given = outs if ins is None else ins
         if context.outstanding is not None:
-            looking.look(call.name, given, outs, spared=self.membership)
+            unwaited_uses.look(call.name, given, outs, spared=self.membership)
         if context.stream_order is not None:
             ordering.look(context, call.name, given)
         count = _IN_PLACE if ins is None else len(ins)
@@ -119,7 +129,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         core, site = self._core if host else self._device_core, context.world.site()
         stream = self._order(context, host, is_barrier=on_host)
         context.last = call.name, site
-        calls.collective(context, call.name, self._size, host, used)
+        mirrored_calls.collective(context, call.name, self._size, host, used)
         try:
             handle = go.IssueRegions(core, stream, site, True, call.number, regions(used), len(outs), count)
         except ValueError as error:
@@ -178,15 +188,15 @@ class AhbmGroup(Named, dist.ProcessGroup):
         if run.before_use is not None:
             run.before_use([tensor])
         if sending:
-            looking.look("send", [tensor], [])
+            unwaited_uses.look("send", [tensor], [])
             ordering.look(context, "send", [tensor])
         else:
-            looking.look("recv", [], [tensor], spared=self.membership)
+            unwaited_uses.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)
         stream = self._order(context, host)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
         context.last = verb, site = "send" if sending else "recv", site
-        calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
+        mirrored_calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
         try:
             handle = go.PostRegion(core, stream, site, True, sending, peer, tag, told)
         except ValueError as error:

@@ -35,8 +35,8 @@ from torchemu.frontends.torch import (
     normalizing,
     packages,
     profiles,
+    program_groups,
     reducers,
-    registered,
     registries,
     scripts,
     session,
@@ -51,7 +51,7 @@ from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing import _helper
-from torchemu.runtime import makers
+from torchemu.runtime import group_makers
 
 
 def install(run: Session, seed: int) -> None:
@@ -290,7 +290,7 @@ class ProcessGroupGloo(AhbmGroup):
 
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
         super().__init__(store, rank, _asked(store, rank, size), "gloo", _limit(options, timeout))
-        makers.note(self.membership.handle, self.membership.name, self.membership.members)
+        group_makers.note(self.membership.handle, self.membership.name, self.membership.members)
         self._take_options(options if isinstance(options, _GlooOptions) else _GlooOptions())
 
     @staticmethod
@@ -407,7 +407,7 @@ def _install_backends(run: Session) -> None:
     if run.world.calls is not None:  # ranks that another one stands for do not come
         run.replace(c10d, "_store_based_barrier", lambda *_, **__: None)
     run.replace(c10d, "_new_process_group_helper", _noting(c10d._new_process_group_helper))
-    registered.install(run, lambda: bool(_asking))
+    program_groups.install(run, lambda: bool(_asking))
     for kind in (ProcessGroupGloo, ProcessGroupNCCL):
         for module in (c10d, dist, torch._C._distributed_c10d):
             run.replace(module, kind.__name__, kind)

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
-from torchemu.runtime import footprints, makers
+from torchemu.runtime import footprints, group_makers
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -100,7 +100,7 @@ def leave(of: Membership) -> None:
     kept = context.own if context.tasks is None else context.tasks.shared
     if len(of.left) == len(of.members) and kept.get(of.key) is of:
         kept[of.key] = None  # it still counts for the numbers of others
-        makers.forget(of.handle)
+        group_makers.forget(of.handle)
         for handle in {of.handle, of.device_handle}:
             go.DropGroup(handle)
 

@@ -10,7 +10,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.bridge.ints import Ints
-from torchemu.runtime import notes
+from torchemu.runtime import memory_notes
 
 _data_ptr = torch._C.TensorBase.data_ptr
 
@@ -82,9 +82,9 @@ def whole(storage: torch.UntypedStorage) -> int:
         world = runtime.current().world
         number = go.WrapMemory(world.handle, "uint8", (place[1],), *place)
         known = storage._known = Handle(number), place
-        noted: notes.Noted | None = getattr(storage, "_noted", None)
+        noted: memory_notes.Noted | None = getattr(storage, "_noted", None)
         if noted:
-            notes.tell(runtime.current(), number, noted)
+            memory_notes.tell(runtime.current(), number, noted)
     return known[0].number
 
 

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from torchemu.launch.threads import asking, locks, starting
+from torchemu.launch.threads import locks, polling, starting
 from torchemu.launch.threads.local import Local
 from torchemu.runtime import waiting
 from torchemu.runtime.process_futures import wait_beside_schedule
@@ -202,20 +202,20 @@ _STAND_INS: dict[str, Callable[[types.ModuleType], None]] = {
 
 def _of_threading(module: Any) -> None:
     module._make_invoke_excepthook = starting.quiet(module._make_invoke_excepthook)
-    asking.change(module.Event, is_set=False, isSet=False)
-    asking.change(module.Thread, is_alive=True)
+    polling.change(module.Event, is_set=False, isSet=False)
+    polling.change(module.Thread, is_alive=True)
 
 
 def _of_queue(module: Any) -> None:
     module.SimpleQueue.__name__ = module.SimpleQueue.__qualname__ = "SimpleQueue"
     for kind in (module.Queue, module.SimpleQueue):
-        asking.change(kind, empty=True, full=True, qsize=0)
-        asking.change_failing(kind, (module.Empty, module.Full), "get", "put", "get_nowait", "put_nowait")
+        polling.change(kind, empty=True, full=True, qsize=0)
+        polling.change_failing(kind, (module.Empty, module.Full), "get", "put", "get_nowait", "put_nowait")
 
 
 def _of_futures(module: Any) -> None:
     module.LOGGER = starting.Logger(module.LOGGER)
-    asking.change(module.Future, done=False, running=True)
+    polling.change(module.Future, done=False, running=True)
     module._create_and_install_waiters = wait_beside_schedule(module)
     _pass_for(module, "Future")
 

@@ -16,7 +16,7 @@ from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._autograd.variable import Versions, version_of
 from torchemu.frontends.numpy._device import device
-from torchemu.frontends.numpy._tensor import deeds, deferral, dispatch
+from torchemu.frontends.numpy._tensor import deferral, dispatch, memory_uses
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
 from torchemu.frontends.numpy._tensor.kernels import launch_copy
@@ -91,7 +91,7 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     if t.device == where:
         return t
     if t.world.watches:
-        deeds.touch(TO.name, (t,), (), waits=where.is_host and not non_blocking)
+        memory_uses.touch(TO.name, (t,), (), waits=where.is_host and not non_blocking)
     if where.is_host and not non_blocking:
         t.wait()
     copy = _elsewhere(t, where, wait=where.is_host and not non_blocking)
@@ -104,7 +104,7 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     if where.is_host and not non_blocking:
         copy.wait()
     elif non_blocking and t.world.watches:
-        deeds.came(TO.name, copy)
+        memory_uses.came(TO.name, copy)
     return copy
 
 
@@ -185,7 +185,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 def _copied(input: Tensor, src: Tensor) -> None:
     if not input._storage.has_settled(input, writes=True):
         if input.world.watches:
-            deeds.touch(COPY.name, (src,), (input,))
+            memory_uses.touch(COPY.name, (src,), (input,))
         go.CopyTensor(runtime.current().rank, input._handle, src._number)
         return
     if _in_python(input, src):

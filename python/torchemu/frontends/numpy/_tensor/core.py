@@ -56,9 +56,9 @@ tensor to end in simulated time. So do ``t[mask]`` and ``t.to("cpu")``; nothing 
 
 def _looked(name: str, t: Tensor) -> None:
     """Says that the host looks at a tensor."""
-    from torchemu.frontends.numpy._tensor import deeds
+    from torchemu.frontends.numpy._tensor import memory_uses
 
-    deeds.touch(name, (t,), (), waits=True)
+    memory_uses.touch(name, (t,), (), waits=True)
 
 
 def waits(method: Callable[..., Any]) -> Callable[..., Any]:

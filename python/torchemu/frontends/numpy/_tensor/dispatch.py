@@ -20,7 +20,7 @@ from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._autograd.derivative import Derivative
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._shape import Size
-from torchemu.frontends.numpy._tensor import deeds, deferral
+from torchemu.frontends.numpy._tensor import deferral, memory_uses
 from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, aliased
 from torchemu.frontends.numpy._tensor.kernels import Costing, launch, launching
@@ -116,7 +116,7 @@ def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> 
     """
     world = outputs[0]._storage.world
     if world.watches:
-        deeds.touch(op.name, inputs, outputs)
+        memory_uses.touch(op.name, inputs, outputs)
     if outputs[0].device.is_sip:
         context = launching(world)
         told = Costing.told(context)

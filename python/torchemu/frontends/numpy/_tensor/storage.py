@@ -14,9 +14,9 @@ from torchemu.bridge.handles import Handle
 from torchemu.bridge.ints import kept
 from torchemu.frontends.numpy._attributes import foresee_attributes
 from torchemu.frontends.numpy._shape import row_major
-from torchemu.runtime import notes
+from torchemu.runtime import memory_notes
 from torchemu.runtime.buffer import elements
-from torchemu.runtime.notes import Noted
+from torchemu.runtime.memory_notes import Noted
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy._tensor.core import Tensor
@@ -262,7 +262,7 @@ class Storage:
             root = Handle(number, self.world.lent, owner)
         self._handles[kind] = root
         if self.noted:
-            notes.tell(runtime.current(), root.number, self.noted)
+            memory_notes.tell(runtime.current(), root.number, self.noted)
         return root
 
 

@@ -18,19 +18,19 @@ from torchemu.frontends.torch.device import (
     casts,
     cuda,
     deferral,
+    device_program_memory,
     elements,
     foreach,
-    live,
     networks,
     norms,
     replicas,
     storages,
     tensors,
 )
-from torchemu.frontends.torch.device.beginning import Process as Process
-from torchemu.frontends.torch.device.beginning import inside as inside
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
+from torchemu.frontends.torch.device.initialization import Process as Process
+from torchemu.frontends.torch.device.initialization import inside as inside
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import made_in_turn as made_in_turn
 from torchemu.frontends.torch.device.places import made_on as made_on
@@ -101,4 +101,4 @@ def end() -> None:
         _python_dispatch._pop_mode()
 
 
-goes_on, moves_nothing, before_use = deferral.goes_on, deferral.moves_nothing, live.before_use
+goes_on, moves_nothing, before_use = deferral.goes_on, deferral.moves_nothing, device_program_memory.before_use

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import torch
 
 from torchemu.frontends.torch.device import (
-    beginning,
     cudart,
     generators,
     graphs,
+    initialization,
     launches,
     legacy,
     memory,
@@ -183,10 +183,10 @@ def _random() -> dict[str, Callable[..., Any]]:
         "manual_seed_all": lambda seed: _seed_all(int(seed)),
         "seed": seed,
         "seed_all": seed_all,
-        "initial_seed": beginning.beginning(lambda: generators.default(current_device()).initial_seed()),
-        "get_rng_state": beginning.beginning(lambda device="cuda": generators.default(_index(device)).get_state()),
+        "initial_seed": initialization.before(lambda: generators.default(current_device()).initial_seed()),
+        "get_rng_state": initialization.before(lambda device="cuda": generators.default(_index(device)).get_state()),
         "set_rng_state": lambda state, device="cuda": generators.default(_index(device)).set_state(state) and None,
-        "get_rng_state_all": beginning.beginning(states),
+        "get_rng_state_all": initialization.before(states),
         "set_rng_state_all": set_states,
     }
 
@@ -237,15 +237,15 @@ def _put_below(replaced: Replacements) -> None:
             "_cuda_setStream": _set_stream,
             "_cuda_synchronize": streams.synchronize,
             "_cuda_memoryStats": memory.stats,
-            "_cuda_resetPeakMemoryStats": beginning.beginning(memory.reset_peak),
+            "_cuda_resetPeakMemoryStats": initialization.before(memory.reset_peak),
             "_cuda_resetAccumulatedMemoryStats": memory.reset_accumulated,
             "_cuda_emptyCache": _nothing,
             "_cuda_setMemoryFraction": memory.set_fraction,
             "_cuda_getMemoryFraction": memory.fraction,
             "_cuda_getCompiledVersion": lambda: 0,
             "_cuda_getArchFlags": lambda: _ARCHITECTURE,
-            "_cuda_isInBadFork": beginning.is_in_bad_fork,
-            "_cuda_init": beginning.begin,
+            "_cuda_isInBadFork": initialization.is_in_bad_fork,
+            "_cuda_init": initialization.begin,
             "_cuda_ipc_collect": _nothing,
             "_cuda_isCurrentStreamCapturing": graphs.is_capturing,
             "_cuda_memorySnapshot": memory.snapshot,
@@ -265,21 +265,21 @@ def _put_devices(replaced: Replacements) -> None:
             "device_count": places.count,
             "_device_count_nvml": places.count,
             "_initialized": True,  # for PyTorch's own code: nothing is to be initialized
-            "is_initialized": beginning.is_initialized,
-            "_is_in_bad_fork": beginning.is_in_bad_fork,
-            "init": beginning.begin,
-            "_lazy_init": beginning.begin,
-            "current_device": beginning.beginning(current_device),
-            "set_device": beginning.beginning(set_device),
-            "_exchange_device": beginning.beginning(_exchange),
-            "_maybe_exchange_device": beginning.beginning(_exchange),
-            "get_device_properties": beginning.beginning(properties),
-            "get_device_name": beginning.beginning(lambda device=None: properties(device).name),
+            "is_initialized": initialization.is_initialized,
+            "_is_in_bad_fork": initialization.is_in_bad_fork,
+            "init": initialization.begin,
+            "_lazy_init": initialization.begin,
+            "current_device": initialization.before(current_device),
+            "set_device": initialization.before(set_device),
+            "_exchange_device": initialization.before(_exchange),
+            "_maybe_exchange_device": initialization.before(_exchange),
+            "get_device_properties": initialization.before(properties),
+            "get_device_name": initialization.before(lambda device=None: properties(device).name),
             "get_device_capability": lambda device=None: CAPABILITY,
             "get_arch_list": lambda: [_ARCHITECTURE],
-            "is_bf16_supported": beginning.beginning(_yes),
+            "is_bf16_supported": initialization.before(_yes),
             "is_tf32_supported": _no,
-            "can_device_access_peer": beginning.beginning(lambda device, peer: _index(device) != _index(peer)),
+            "can_device_access_peer": initialization.before(lambda device, peer: _index(device) != _index(peer)),
             "get_sync_debug_mode": lambda: 0,
             "set_sync_debug_mode": _nothing,
         },
@@ -297,7 +297,7 @@ def _put_streams(replaced: Replacements) -> None:
             "current_stream": streams.current_stream,
             "default_stream": streams.default_stream,
             "set_stream": streams.set_stream,
-            "synchronize": beginning.beginning(streams.synchronize),
+            "synchronize": initialization.before(streams.synchronize),
         },
     )
     replaced.put_all(torch.cuda.streams, {"Stream": streams.Stream, "Event": streams.Event})
@@ -308,9 +308,9 @@ def _put_streams(replaced: Replacements) -> None:
 
 def _put_memory(replaced: Replacements) -> None:
     """Puts what torch.cuda says of memory in place, and refusals of what looks into an allocator."""
-    info, collect = beginning.beginning(_memory_info), beginning.beginning(_nothing)
+    info, collect = initialization.before(_memory_info), initialization.before(_nothing)
     replaced.put_all(torch.cuda, {"empty_cache": _nothing, "ipc_collect": collect, "mem_get_info": info})
-    known = {"_lazy_init": beginning.begin, "is_initialized": beginning.is_initialized}
+    known = {"_lazy_init": initialization.begin, "is_initialized": initialization.is_initialized}
     replaced.put_all(torch.cuda.memory, {"mem_get_info": info, **known})
     for module in (torch.cuda, torch.cuda.memory):
         replaced.put_all(module, {"MemPool": memory.Pool, "use_mem_pool": memory.use_pool})
@@ -347,11 +347,11 @@ def _put_accelerator(replaced: Replacements) -> None:
         {
             "_get_accelerator": found,
             "_accelerator_getAccelerator": found,
-            "_accelerator_getDeviceIndex": beginning.beginning(current_device),
-            "_accelerator_setDeviceIndex": beginning.beginning(_set_index),
+            "_accelerator_getDeviceIndex": initialization.before(current_device),
+            "_accelerator_setDeviceIndex": initialization.before(_set_index),
             "_accelerator_getStream": streams.current_stream,
             "_accelerator_setStream": streams.set_stream,
-            "_accelerator_synchronizeDevice": beginning.beginning(streams.synchronize),
+            "_accelerator_synchronizeDevice": initialization.before(streams.synchronize),
             "_accelerator_exchangeDevice": _exchange,
             "_accelerator_maybeExchangeDevice": _exchange,
             "_accelerator_getDeviceStats": memory.stats,

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from torchemu.frontends.torch.device import in_flight, layouts, widening
+from torchemu.frontends.torch.device import cpu_dtypes, in_flight, layouts
 from torchemu.frontends.torch.device.ground import RankLocal, context, go
 from torchemu.frontends.torch.device.places import HOST, META
 
@@ -56,7 +56,7 @@ class Deferred:
         """Puts a call off. Returns its results, which have no elements yet."""
         if len(self._queue) >= _MOST:
             self.catch_up()
-            return widening.computed(op, args, kwargs)
+            return cpu_dtypes.computed(op, args, kwargs)
         compute, result, made = recorded(op, args, kwargs)
         for tensor in tensors((args, kwargs)):
             self._flag(tensor.untyped_storage(), False)
@@ -120,7 +120,7 @@ def recorded(
     made = [_like(t) for t in _listed(shapes)]
     targets = _kept(made)
     result = made[0] if isinstance(shapes, torch.Tensor) else type(shapes)(made)
-    return lambda: _fill(targets, widening.computed(op, kept, named)), result, made
+    return lambda: _fill(targets, cpu_dtypes.computed(op, kept, named)), result, made
 
 
 def goes_on(work: Any) -> bool:

@@ -13,19 +13,19 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchemu.frontends.torch import looking
+from torchemu.frontends.torch import unwaited_uses
 from torchemu.frontends.torch.device import (
     constants,
+    cpu_dtypes,
     deferral,
+    device_program_memory,
     generators,
     launches,
-    live,
     mixing,
     ordering,
     places,
     products,
     storages,
-    widening,
 )
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
 from torchemu.frontends.torch.device.operations import BELOW, KNOWN, PLAIN, RUN, Operation, learned, result_place
@@ -62,7 +62,7 @@ class RankMode(TorchDispatchMode):
         self.rank = context() if rank is None else rank
         self.use = memory_use.current()
         self.launch: Callable[[str, int, int, str], None] = launches.current().add
-        self.deferred, self.watch = deferral.current(), live.current()
+        self.deferred, self.watch = deferral.current(), device_program_memory.current()
         self._last: Place | None = None
         self.checks = self.rank.world.ordered
 
@@ -87,7 +87,7 @@ class RankMode(TorchDispatchMode):
             op = learned(func)
         outstanding = self.rank.outstanding
         if outstanding is not None and outstanding.issued and op.kind in _TOUCHING and op.works:
-            looking.look_at_call(func, args, kwargs or _NOTHING)
+            unwaited_uses.look_at_call(func, args, kwargs or _NOTHING)
         if self.checks and op.works and (op.kind in _TOUCHING or op.kind == "factory"):
             return self.checked(op, args, kwargs or _NOTHING)
         if self.rank.stream_order is not None and op.kind in _TOUCHING and (op.works or op.kind == "read"):
@@ -126,7 +126,7 @@ class RankMode(TorchDispatchMode):
     def run(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
         """Does an operation, or puts it off."""
         if self.watch.is_on:
-            return live.run(self, op, args, kwargs or _NOTHING)
+            return device_program_memory.run(self, op, args, kwargs or _NOTHING)
         try:
             return self.at_once(op, args, kwargs or _NOTHING)
         except RuntimeError as error:
@@ -196,7 +196,7 @@ class RankMode(TorchDispatchMode):
     def resize(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Gives a tensor another size, and with that perhaps other memory."""
         storage = args[0].untyped_storage()
-        live.before_move(storage)
+        device_program_memory.before_move(storage)
         before = storage.nbytes()
         out = op.compute(*args, **kwargs)
         storages.count_again(storage, before)
@@ -208,7 +208,7 @@ class RankMode(TorchDispatchMode):
         before = [storage.nbytes() for storage in given]
         for storage in given:
             if storage.resizable():
-                live.before_move(storage)
+                device_program_memory.before_move(storage)
         out = self.kernel(op, args, kwargs)
         for storage, nbytes in zip(given, before, strict=True):
             storages.count_again(storage, nbytes)
@@ -246,7 +246,7 @@ class RankMode(TorchDispatchMode):
             try:
                 out = op.compute(*args, **kwargs)
             except RuntimeError as error:
-                out = widening.instead(op, args, kwargs, error)
+                out = cpu_dtypes.instead(op, args, kwargs, error)
         return self.made(op, args, kwargs, out, at, nbytes)
 
     def packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchemu.frontends.torch import looking
+from torchemu.frontends.torch import unwaited_uses
 from torchemu.frontends.torch.device import deferral, places, streams
 from torchemu.frontends.torch.device.deferral import tensors
 from torchemu.frontends.torch.device.ground import context
@@ -173,7 +173,7 @@ class _Noting(TorchDispatchMode):
         _permit(op, args, kwargs, used)
         position = len(capture.steps)
         again = functools.partial(_do_again, func, args, kwargs)
-        capture.note(again, looking.operands(func, args, kwargs)[1])
+        capture.note(again, unwaited_uses.operands(func, args, kwargs)[1])
         with capture.paused():
             out = func(*args, **kwargs)
         made = [t for t in tensors(out) if places.of(t) is not None]

@@ -10,7 +10,7 @@ from array import array
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from torchemu.frontends.torch.device import live
+from torchemu.frontends.torch.device import device_program_memory
 from torchemu.frontends.torch.device.ground import Context, RankLocal, context, go
 
 _TOGETHER = 3 * 64
@@ -31,7 +31,7 @@ class Launches:
         self._rank: Context = context()
         self._kinds = _kinds.setdefault(self._rank.world, {})
         self._words = array("q")
-        self._watch = live.current()
+        self._watch = device_program_memory.current()
         self._rank.unissued = self.issue
 
     def add(self, name: str, nbytes: int, flops: int, unit: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch._library import custom_ops
 
-from torchemu.frontends.torch.device import mixed_products, mixing, norms, of_floats, places, products
+from torchemu.frontends.torch.device import float_only, mixed_products, mixing, norms, places, products
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 aten = torch.ops.aten
@@ -127,7 +127,7 @@ class Operation:
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.seeded = seeded(func) if self.random else None
         self.flops = products.formula(func)
-        self.of_floats = of_floats.kernel(self.name)
+        self.of_floats = float_only.kernel(self.name)
         self.works = self.name not in _NO_WORK
         self.on_host: Callable[..., Any] = FAST.get(func, func._op)
         self.compute: Callable[..., Any] = AS_CUDA.get(func, self.on_host)
@@ -188,7 +188,7 @@ class Operation:
         if host and at is not None and checks and not mixing.check(self.func, args, kwargs):
             at = None
         if self.of_floats and at is not None:
-            of_floats.check(self.of_floats, args)
+            float_only.check(self.of_floats, args)
         return at, nbytes
 
 

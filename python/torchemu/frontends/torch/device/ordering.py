@@ -15,9 +15,9 @@ import torch
 
 from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.ground import Context, go
-from torchemu.frontends.torch.looking import elements, operands
 from torchemu.frontends.torch.memory import regions, whole
-from torchemu.runtime import notes, outstanding
+from torchemu.frontends.torch.unwaited_uses import elements, operands
+from torchemu.runtime import memory_notes, outstanding
 from torchemu.runtime.stream_order import Write
 from torchemu.runtime.world import call_site
 
@@ -119,10 +119,10 @@ def _note(
             if waits or getattr(storage, "_known", None) is not None or not t.is_contiguous():
                 told.append(t)
                 continue
-            moment = moment or notes.moment(rank)
+            moment = moment or memory_notes.moment(rank)
             noted = storage.__dict__.setdefault("_noted", [])
             start = t.storage_offset() * t.element_size()
-            if not notes.add(noted, start, start + t.nbytes, is_write, name, moment):
+            if not memory_notes.add(noted, start, start + t.nbytes, is_write, name, moment):
                 whole(storage)
     return left
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torchemu.frontends.torch.device.ground import go
-from torchemu.frontends.torch.looking import operands
+from torchemu.frontends.torch.unwaited_uses import operands
 
 if TYPE_CHECKING:
     from torchemu.frontends.torch.device.dispatch import RankMode

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.cuda import nccl
 
-from torchemu.frontends.torch.device import moves, places
+from torchemu.frontends.torch.device import device_copies, places
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST
 
@@ -66,7 +66,7 @@ def _device(number: int) -> torch.device:
 def _on(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """The tensor itself where it is on the device, and else a copy there."""
     meant = places.meant(device)
-    return tensor if meant is None or tensor.device == meant else moves.moved(tensor, meant)
+    return tensor if meant is None or tensor.device == meant else device_copies.moved(tensor, meant)
 
 
 def _broadcast(tensor: torch.Tensor, devices: Sequence[int]) -> list[torch.Tensor]:

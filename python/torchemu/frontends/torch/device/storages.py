@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import elements, live, places, reading
+from torchemu.frontends.torch.device import device_program_memory, elements, places, reading
 from torchemu.frontends.torch.device.ground import OutOfMemoryError, RankLocal, context, go, memory_use
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import Place
-from torchemu.runtime.exported import Exported
+from torchemu.runtime.exported_memory import Exported
 
 _class = torch.UntypedStorage
 _raw_device = torch._C.StorageBase.device.__get__
@@ -114,7 +114,7 @@ def _write_file(self: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _resize(self: Any, nbytes: int) -> Any:
-    live.before_move(self)
+    device_program_memory.before_move(self)
     before = self.nbytes()
     _raw_resize(self, nbytes)
     try:

@@ -11,8 +11,16 @@ import torch
 from torch.utils._device import DeviceContext
 
 from torchemu import runtime
-from torchemu.frontends.torch import looking
-from torchemu.frontends.torch.device import arrays, live, moves, places, reading, storages, streams
+from torchemu.frontends.torch import unwaited_uses
+from torchemu.frontends.torch.device import (
+    arrays,
+    device_copies,
+    device_program_memory,
+    places,
+    reading,
+    storages,
+    streams,
+)
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
@@ -80,12 +88,12 @@ def put(replaced: Replacements) -> None:
             "is_cuda": property(lambda self: self.device.type == "cuda"),
             "is_cpu": property(lambda self: self.device.type == "cpu"),
             "get_device": lambda self: -1 if self.device.index is None else self.device.index,
-            "to": moves.to,
-            "cuda": moves.cuda,
-            "cpu": moves.cpu,
+            "to": device_copies.to,
+            "cuda": device_copies.cuda,
+            "cpu": device_copies.cpu,
             "data_ptr": storages.data_ptr,
-            "copy_": moves.copy_(_base.copy_),
-            "type": moves.type_(_base.type),
+            "copy_": device_copies.copy_(_base.copy_),
+            "type": device_copies.type_(_base.type),
             "is_meta": _IS_META,
             "pin_memory": _pin_memory,
             "is_pinned": _is_pinned,
@@ -221,8 +229,8 @@ def _from_tensor(original: Any, name: str, given: torch.Tensor, args: Any, kwarg
 def _like_leaf(made: torch.Tensor, want: torch.device) -> torch.Tensor:
     """Copies a new tensor to a device, where it is as new."""
     if not made.is_leaf or not made.requires_grad:
-        return moves.to(made, want)
-    return moves.to(made.detach(), want).requires_grad_()
+        return device_copies.to(made, want)
+    return device_copies.to(made.detach(), want).requires_grad_()
 
 
 def _in_context(original: Any) -> Any:
@@ -244,7 +252,7 @@ def _text(original: Any) -> Any:
         if tensor_contents is None and _raw_is_meta(self) and places.of(self) is not None:
             tensor_contents = f"..., size={tuple(self.shape)}"
         elif runtime.running() is not None and places.of(self) is not None:
-            live.before_use([self])  # the function reads past all modes
+            device_program_memory.before_use([self])  # the function reads past all modes
         return str(original(self, tensor_contents=tensor_contents))
 
     return _str
@@ -291,7 +299,7 @@ def _looking(read: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(read)
     def call(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         if runtime.running() is not None:
-            looking.look(read.__name__.strip("_"), [self], [])
+            unwaited_uses.look(read.__name__.strip("_"), [self], [])
         return read(self, *args, **kwargs)
 
     return call

@@ -16,7 +16,7 @@ import torch
 from torch.distributed import distributed_c10d as c10d
 
 from torchemu import runtime
-from torchemu.frontends.torch.device import live, peers, places
+from torchemu.frontends.torch.device import device_program_memory, peers, places
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import current
 from torchemu.frontends.torch.symmetric.order import PAD_SIZE, Order
@@ -55,7 +55,7 @@ class SymmetricMemory:
         self.buffer_size = int(self._buffers[self.rank].nbytes)
         self.buffer_ptrs = [t.data_ptr() for t in self._buffers]
         self.signal_pad_ptrs = [t.data_ptr() for t in self._pads]
-        live.current().is_on = True
+        device_program_memory.current().is_on = True
 
     def _reached(self, group: AhbmGroup, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the ranks' memory, as this rank reaches it."""

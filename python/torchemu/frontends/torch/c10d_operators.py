@@ -24,7 +24,7 @@ _depth = torch._C._len_torch_dispatch_stack
 _at = torch._C._get_dispatch_stack_at
 
 
-def seen(kind: type) -> type:
+def as_operators(kind: type) -> type:
     """Lets programs' modes and tensors see what is called of a class of process groups. Returns the class."""
     for name, operation in _OPERATIONS.items():
         method = vars(kind)[name]

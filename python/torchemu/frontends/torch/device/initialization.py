@@ -71,7 +71,7 @@ def begin() -> None:
     process.has_called = True
 
 
-def beginning(function: Callable[..., Any]) -> Callable[..., Any]:
+def before(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function begin the use of devices first."""
 
     @functools.wraps(function)

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from torchemu.frontends.torch.device import deferral, peers, places, reading
 from torchemu.frontends.torch.device.ground import RankLocal, context
-from torchemu.frontends.torch.looking import operands
+from torchemu.frontends.torch.unwaited_uses import operands
 from torchemu.language._put_off import PutOff
 from torchemu.language._windows import shown
 from torchemu.runtime.buffer import buffer_of, copied_afar

@@ -1,8 +1,8 @@
 """Reports of tensor operations to the core where it looks for uses of the same bytes that nothing orders.
 
 That is where a World is checked, and of memory that the core knows of: some operation between ranks or some kernel has
-used it, or the rank has several streams. What was before is noted; see runtime/notes.py. Uses of tensors of operations
-between ranks that nobody has waited for are reported in any World.
+used it, or the rank has several streams. What was before is noted; see runtime/memory_notes.py. Uses of tensors of
+operations between ranks that nobody has waited for are reported in any World.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.runtime import notes, stream_uses
+from torchemu.runtime import memory_notes, stream_uses
 from torchemu.runtime.buffer import elements
 
 
@@ -82,7 +82,7 @@ def _note(name: str, reads: Iterable[Any], writes: Iterable[Any], context: runti
                 continue
             if not t._storage.nbytes or t._storage.world is not context.world:
                 continue
-            moment = moment or notes.moment(context)
+            moment = moment or memory_notes.moment(context)
             if not t.is_contiguous() or not _noted(t, is_write, name, moment):
                 _ = t._number  # from now on the core knows
     return moment is not None
@@ -93,7 +93,7 @@ def _noted(t: Tensor, is_write: bool, name: str, moment: tuple[int, int]) -> boo
     if storage.noted is None:
         storage.noted = []
     start = t._offset * t.dtype.itemsize
-    return notes.add(storage.noted, start, start + t.nbytes, is_write, name, moment)
+    return memory_notes.add(storage.noted, start, start + t.nbytes, is_write, name, moment)
 
 
 def _numbers(tensors: list[Tensor]) -> list[int]:
