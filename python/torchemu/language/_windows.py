@@ -7,7 +7,8 @@ import weakref
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.language._machine import machine_of
-from torchemu.runtime.buffer import Memory
+from torchemu.runtime.buffer import Buffer, Memory
+from torchemu.runtime.rank_local import RankLocal
 
 
 class AttachedWindow:
@@ -27,6 +28,11 @@ _attached: weakref.WeakKeyDictionary[runtime.World, dict[int, dict[Memory, Attac
 )
 _shown: weakref.WeakKeyDictionary[Memory, tuple[int, int]] = weakref.WeakKeyDictionary()
 """Memory of peers that a rank sees: the window and the rank."""
+
+
+written_by_peers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLocal(weakref.WeakValueDictionary)
+"""A rank's own symmetric memory, by the first address: whoever reads it on the host waits for all launches, since peers
+write it too."""
 
 
 def attached(context: runtime.Context) -> dict[Memory, AttachedWindow]:

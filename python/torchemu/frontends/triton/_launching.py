@@ -19,15 +19,9 @@ from torchemu.language import _windows
 from torchemu.language._launch import StreamLaunch, ranks_of
 from torchemu.language._machine import Machine, machine_of
 from torchemu.runtime.buffer import Buffer, buffer_of, chosen
-from torchemu.runtime.rank_local import RankLocal
 
 _parts: weakref.WeakKeyDictionary[Machine, Parts] = weakref.WeakKeyDictionary()
 _rates: weakref.WeakKeyDictionary[Machine, Rates] = weakref.WeakKeyDictionary()
-symmetric_buffers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLocal(weakref.WeakValueDictionary)
-"""A rank's own symmetric memory, by the first address: whoever reads it on the host waits for all launches, since peers
-write it too."""
-
-
 _LEAST_PLACE = 1 << 22
 """No memory of the process is below: a Python that has a fixed place, such as Debian's, begins there on Linux, with its
 heap behind."""
@@ -112,7 +106,7 @@ class GridLaunch(StreamLaunch):
         try:
             given = {name: self._converted(name, value) for name, value in arguments.items()}
             chosen().launching(self.kernel.name, self._buffers)
-            used = (*self._buffers, *symmetric_buffers.get().values())
+            used = (*self._buffers, *_windows.written_by_peers.get().values())
             handles = [handle for buffer in used if (handle := buffer.core_handle)]
             self.handle = go.PrimLaunchThreads(
                 self.machine.handle, self.context.stream, self.kernel.name, self.grid.blocks, self.threads,

@@ -221,15 +221,24 @@ def atomic(name: str, pointer: Any, values: Sequence[Any], mask: Any, sem: Any, 
     ]
     out = np.zeros(shape, kind.numpy)
     if flat.size and (p.shape or p.lanes or program.active().any()):
-        out[keep if keep is not None and shape else ...] = _old(
+        out[keep if keep is not None and shape else ...] = changed_words(
             program, name, flat, [np.ravel(v) for v in each], kind, bool(p.shape), use
         ).reshape(shape if keep is None else -1 if shape else ())
     return tensor(out if shape else out[()], kind, p.lanes)
 
 
-def _old(
+def changed_words(
     program: Block, name: str, flat: np.ndarray, values: list[np.ndarray], kind: t.dtype, threads: bool, use: int
 ) -> np.ndarray:
+    """Changes words of any rank atomically, one after another, and returns the old ones.
+
+    Args:
+        name: of the operation, such as add, xchg or cas.
+        flat: the addresses.
+        values: of each operand, one for each word.
+        threads: all threads do it.
+        use: one of _access.ORDERS.
+    """
     what = f"tl.atomic_{name}"
     if any(rank_of(a) != program.launch.rank for a in flat.tolist()):
         if use in (_access.ATOMIC, _access.RELEASES):

@@ -55,9 +55,26 @@ def rand(seed: Any, offset: Any, n_rounds: int = 10) -> tensor:
     return uint_to_uniform_float(randint(seed, offset, n_rounds))
 
 
+def rand4x(seed: Any, offset: Any, n_rounds: int = 10) -> tuple[tensor, ...]:
+    """Four blocks of random float32 from 0 up to 1."""
+    return tuple(uint_to_uniform_float(x) for x in randint4x(seed, offset, n_rounds))
+
+
+def _normal(a: tensor, b: tensor) -> tuple[tensor, tensor]:
+    """Two blocks of the standard normal distribution, of two from 0 up to 1, by the method of Box and Muller."""
+    length = np.sqrt(-2 * np.log(np.maximum(np.float32(1e-7), a.data)))
+    angle = np.float32(6.283185307179586) * b.data
+    both = (length * np.cos(angle)).astype(np.float32), (length * np.sin(angle)).astype(np.float32)
+    return made(both[0], t.float32), made(both[1], t.float32)
+
+
 def randn(seed: Any, offset: Any, n_rounds: int = 10) -> tensor:
     """Random float32 of the standard normal distribution."""
-    a, b, _, _ = randint4x(seed, offset, n_rounds)
-    u = np.maximum(np.float32(1e-7), uint_to_uniform_float(a).data)
-    v = uint_to_uniform_float(b).data
-    return made((np.sqrt(-2 * np.log(u)) * np.cos(np.float32(6.283185307179586) * v)).astype(np.float32), t.float32)
+    a, b, _, _ = rand4x(seed, offset, n_rounds)
+    return _normal(a, b)[0]
+
+
+def randn4x(seed: Any, offset: Any, n_rounds: int = 10) -> tuple[tensor, ...]:
+    """Four blocks of random float32 of the standard normal distribution."""
+    a, b, c, d = rand4x(seed, offset, n_rounds)
+    return *_normal(a, b), *_normal(c, d)

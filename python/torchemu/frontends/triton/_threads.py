@@ -15,7 +15,7 @@ from torchemu.frontends.triton._memory import _pointer, atomic, loaded
 from torchemu.frontends.triton._program import MEET, SIGNAL, Block, current, rank_of
 from torchemu.frontends.triton._values import plain, tensor, value_of
 
-_WARP = 32
+WARP = 32
 
 ADD, SET = 0, 1
 """The operations of a signal on a word, as the core has them."""
@@ -40,17 +40,17 @@ def ntid(axis: Any = 0) -> tensor:
 
 def laneid() -> tensor:
     """The number of the thread in its warp."""
-    return tensor(np.arange(current().threads, dtype=np.int32) % _WARP, t.int32, True)
+    return tensor(np.arange(current().threads, dtype=np.int32) % WARP, t.int32, True)
 
 
 def warp_id() -> tensor:
     """The number of the thread's warp."""
-    return tensor(np.arange(current().threads, dtype=np.int32) // _WARP, t.int32, True)
+    return tensor(np.arange(current().threads, dtype=np.int32) // WARP, t.int32, True)
 
 
 def num_warps() -> int:
     """Returns how many warps a block has."""
-    return current().threads // _WARP
+    return current().threads // WARP
 
 
 def num_threads() -> int:
@@ -60,7 +60,7 @@ def num_threads() -> int:
 
 def threads_per_warp() -> int:
     """32."""
-    return _WARP
+    return WARP
 
 
 def smid() -> tensor:
@@ -139,14 +139,15 @@ def st(ptr: Any, val: Any, scope: Any = None, semantic: Any = None) -> None:
         fence()
     if not p.lanes:
         last = value.data[active][-1:] if value.lanes else np.array([value.data])
-        _signal(np.array([p.data], np.int64), last.astype(kind.numpy), "st", use)
+        store_words(np.array([p.data], np.int64), last.astype(kind.numpy), "st", use)
         return
     data = np.broadcast_to(value.data, active.shape)[active]
-    _signal(p.data[active].astype(np.int64), data.astype(kind.numpy), "st", use)
+    store_words(p.data[active].astype(np.int64), data.astype(kind.numpy), "st", use)
 
 
-def _signal(flat: np.ndarray, data: np.ndarray, what: str, use: int) -> None:
-    """Stores words one by one, so that whoever sees one knows what was before."""
+def store_words(flat: np.ndarray, data: np.ndarray, what: str, use: int) -> None:
+    """Stores words at addresses one by one, so that whoever sees one knows what was before; use is one of
+    _access.ORDERS."""
     program, size = current(), data.dtype.itemsize
     program.pay()
     program.effects += 1
@@ -212,5 +213,5 @@ def shuffled(value: Any, lanes: np.ndarray) -> tensor:
     """The values of other threads of the warp."""
     v, program = value_of(value), current()
     data = np.broadcast_to(v.data, program.all.shape)
-    base = np.arange(program.threads) // _WARP * _WARP
+    base = np.arange(program.threads) // WARP * WARP
     return tensor(data[base + lanes], v.dtype, True)

@@ -13,7 +13,6 @@ from typing import Any
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
-from torchemu.frontends.triton import _launching
 from torchemu.frontends.triton._launching import Grid, GridLaunch
 from torchemu.frontends.triton._program import Block, Part, current
 from torchemu.language import _windows
@@ -139,7 +138,7 @@ def allocate(shape: Any, dtype: Any) -> Any:
     window = machine.heap.windows[chosen().buffer(whole).memory]
     address = go.PrimAddress(window, runtime.current().rank, 0)
     _asked.get()[address] = n * kind.itemsize
-    _launching.symmetric_buffers.get()[address] = _kept(whole)
+    _windows.written_by_peers.get()[address] = _kept(whole)
     if runtime.current().world.strictness.check:
         _, place, nbytes = go.PrimInProcess(machine.handle, address)
         Part(address, place, nbytes).data[:] = _UNSET

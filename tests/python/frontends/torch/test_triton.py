@@ -1,6 +1,7 @@
 """Triton's kernels on tensors of the installed PyTorch: single programs, those of several ranks, and the tutorials."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,32 @@ def test_kernels_of_two_streams_race():
     text = (PROGRAMS / "single" / "streams.py").read_text().splitlines()
     line = 1 + next(i for i, code in enumerate(text) if "tl.store" in code)
     assert 'tl.store by kernel "consumer" on rank' in done.stderr and f"streams.py:{line}" in done.stderr
+
+
+@pytest.mark.parametrize("flags", [(), ("--tensors",), ("--half",)])
+def test_kernels_on_symmetric_memory(flags):
+    checked = ("--nproc-per-node", "4", "--check", "--reorder", "3")
+    assert passed(PROGRAMS / "single" / "symmetric.py", *checked, "--", *flags) == ["ok"] * 4
+
+
+def line_of(script, text):
+    """The first line of a script that contains a text."""
+    return 1 + next(i for i, code in enumerate(script.read_text().splitlines()) if text in code)
+
+
+@pytest.mark.parametrize(
+    ("flag", "missing"),
+    [
+        ("--relaxed", "is relaxed, so that what came before the signal it saw may not be there: it is to acquire"),
+        ("--early", "a barrier, or a signal back, is missing before the bytes are written again"),
+    ],
+)
+def test_races_of_kernels_on_symmetric_memory(flag, missing):
+    script = PROGRAMS / "single" / "symmetric.py"
+    done = run(script, "--nproc-per-node", "4", "--check", "--", flag)
+    assert done.returncode != 0 and "RaceError: " in done.stderr and missing in done.stderr
+    for name, text in (("tl.load", "total += tl.load(x + i"), ("copy_", "t.copy_(")):
+        assert re.search(f"{name} by kernel .*symmetric.py:{line_of(script, text)}", done.stderr)
 
 
 TUTORIALS = {

@@ -143,7 +143,7 @@ def unknown(x):
 
 @triton.jit
 def assembly(x):
-    tl.inline_asm_elementwise("", "", [], tl.int32, True, 1)
+    tl.inline_asm_elementwise("bfind.u32 $0, 1;", "=r", [], tl.int32, True, 1)
 
 
 @triton.jit
@@ -178,7 +178,7 @@ MISTAKES = {
     wait_beyond: ("dl.wait", "ValueError: test_diagnoses.py:LINE: 8 bytes from rank 0 .* reach beyond window"),
     nowhere: ("tl.load", "ValueError: tl.load, test_diagnoses.py:LINE: rank 0 .* is in no window"),
     unknown: ("something_new", "NotImplementedError: triton.language.something_new is not emulated"),
-    assembly: ("inline_asm", "NotImplementedError: triton.language.inline_asm_elementwise"),
+    assembly: ("inline_asm", r"NotImplementedError: inline assembly: .bfind.u32 \$0, 1. is not emulated"),
     no_rank: ("putmem_block", "ValueError: PE 9 is not one of 0 to 0"),
     asserts: ("device_assert", "AssertionError: device assertion failed in program .0, 0, 0.: one"),
     block_condition: ("if tl.load", "TypeError: the condition of an if is a block of shape .4."),

@@ -19,6 +19,7 @@ from torchemu import runtime
 from torchemu.frontends.torch.device import device_program_memory, peers, places
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import current
+from torchemu.frontends.torch.symmetric import windows
 from torchemu.frontends.torch.symmetric.order import PAD_SIZE, Order
 from torchemu.runtime import footprints
 from torchemu.runtime.rank_local import RankLocal
@@ -38,6 +39,8 @@ class SymmetricMemory:
         device: this rank's.
         buffer_size, signal_pad_size: bytes of each rank's memory, and of its signal pad.
         buffer_ptrs, signal_pad_ptrs: addresses, by rank.
+        buffer_ptrs_dev, signal_pad_ptrs_dev: where tables are in the device's memory, for kernels: of the addresses
+            at which these find the ranks' buffers and signal pads.
         offset: of the rank's tensor in its memory, in bytes.
         multicast_ptr: 0: there is no multicast.
     """
@@ -49,13 +52,35 @@ class SymmetricMemory:
         self, group: AhbmGroup, order: Order, tensors: Sequence[torch.Tensor], pads: Sequence[torch.Tensor]
     ) -> None:
         self.rank, self.world_size = group.rank(), group.size()
-        own, self._order = tensors[self.rank], order
+        own, self._order, self._homes = tensors[self.rank], order, group.membership.members
         self.device, self.offset = own.device, own.storage_offset() * own.itemsize
         self._buffers, self._pads = self._reached(group, tensors), self._reached(group, pads)
         self.buffer_size = int(self._buffers[self.rank].nbytes)
         self.buffer_ptrs = [t.data_ptr() for t in self._buffers]
         self.signal_pad_ptrs = [t.data_ptr() for t in self._pads]
         device_program_memory.current().is_on = True
+        self._tables: list[torch.Tensor] | None = None
+        if windows.has_kernels():
+            self._share()
+
+    @property
+    def buffer_ptrs_dev(self) -> int:
+        """Returns the address of the table of buffers."""
+        return self._share()[0].data_ptr()
+
+    @property
+    def signal_pad_ptrs_dev(self) -> int:
+        """Returns the address of the table of signal pads."""
+        return self._share()[1].data_ptr()
+
+    def _share(self) -> list[torch.Tensor]:
+        """Gives the memory to device programs, once, and returns tables of where these find it."""
+        if self._tables is None:
+            name = self._order.name
+            both = ((name, self._buffers), (f"signal pads of {name}", self._pads))
+            places = [windows.share(what, parts, self._homes) for what, parts in both]
+            self._tables = [torch.tensor(each, dtype=torch.int64, device=self.device) for each in places]
+        return self._tables
 
     def _reached(self, group: AhbmGroup, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the ranks' memory, as this rank reaches it."""

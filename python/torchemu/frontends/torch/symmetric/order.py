@@ -39,7 +39,7 @@ class Order:
     """
 
     def __init__(self, name: str, rank: int, members: tuple[int, ...], where: places.Place) -> None:
-        self._name, self._rank, self._members, self._where = name, rank, members, where
+        self.name, self._rank, self._members, self._where = name, rank, members, where
         self._groups: dict[str, AhbmGroup] = {}
         self._sent: dict[tuple[int, int], AhbmWork] = {}
 
@@ -98,7 +98,7 @@ class Order:
     def _group(self, what: str) -> AhbmGroup:
         """Returns the group for one kind of operation: kinds have orders of their own."""
         if what not in self._groups:
-            membership = shared(f"{self._name}, {what}", self._members, are_world_ranks=True)
+            membership = shared(f"{self.name}, {what}", self._members, are_world_ranks=True)
             self._groups[what] = AhbmGroup(None, self._rank, membership, "nccl")
         return self._groups[what]
 

@@ -36,11 +36,21 @@ from torchemu.frontends.triton._arithmetic import (
 )
 from torchemu.frontends.triton._control import Range
 from torchemu.frontends.triton._conversions import cast
+from torchemu.frontends.triton._inline import inline_asm_elementwise
 from torchemu.frontends.triton._memory import BlockPointer, Descriptor, atomic, load, store
 from torchemu.frontends.triton._operators import bits
 from torchemu.frontends.triton._placeholders import Placeholder
 from torchemu.frontends.triton._program import current
-from torchemu.frontends.triton._randomness import philox, rand, randint, randint4x, randn, uint_to_uniform_float
+from torchemu.frontends.triton._randomness import (
+    philox,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
 from torchemu.frontends.triton._reductions import (
     argmax,
     argmin,
@@ -195,9 +205,11 @@ __all__ = [
     "pointer_type",
     "program_id",
     "rand",
+    "rand4x",
     "randint",
     "randint4x",
     "randn",
+    "randn4x",
     "range",
     "ravel",
     "reduce",
@@ -385,11 +397,6 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> None:
     data = held.data if not held.lanes else held.data[current().active()]
     if not data.all():
         raise AssertionError(f"device assertion failed in program {current().place}: {plain(msg)}")
-
-
-def inline_asm_elementwise(*args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError."""
-    raise NotImplementedError("triton.language.inline_asm_elementwise: instructions of the device's are not emulated")
 
 
 def globaltimer() -> tensor:

@@ -1,0 +1,66 @@
+"""Symmetric memory as device programs see it: a window for each rank's memory, at addresses that all ranks use.
+
+Without kernels nobody asks for it, and operations move elements when the host calls them. From then on the memory is
+the kernels' too, and what PyTorch does with it has its effect when the rank's stream has come there.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Sequence
+
+import torch
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.frontends.torch.device import device_program_memory
+from torchemu.language import _windows
+from torchemu.language._machine import machine_of
+from torchemu.runtime.buffer import Buffer, buffer_of
+
+_LAUNCHES = "torchemu.frontends.triton._launching"
+
+_windows_of: weakref.WeakKeyDictionary[runtime.World, dict[tuple[int, int], int]] = weakref.WeakKeyDictionary()
+"""By a rank and where its memory is in the process."""
+
+_kept: weakref.WeakKeyDictionary[runtime.World, list[Buffer]] = weakref.WeakKeyDictionary()
+
+
+def has_kernels() -> bool:
+    """Reports whether the program has kernels that may use the memory."""
+    return _LAUNCHES in sys.modules
+
+
+def share(name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> list[int]:
+    """Gives ranks' memory to device programs. Returns the addresses at which these find it, by group rank.
+
+    Args:
+        name: of the memory, in reports.
+        memories: the ranks' memory as the running rank reaches it, by group rank.
+        homes: the ranks' numbers in the World.
+    """
+    context = runtime.current()
+    addresses = []
+    for memory, home in zip(memories, homes, strict=True):
+        window = _window(context.world, name, memory, home)
+        address = int(go.PrimAddress(window, home, 0))
+        device_program_memory.note_symmetric(memory.untyped_storage())
+        buffer = buffer_of(memory)
+        assert buffer is not None
+        if home == context.rank:
+            machine_of(context.world).heap.windows[buffer.memory] = window
+            _windows.written_by_peers.get()[address] = buffer
+        else:
+            _windows.show(buffer.memory, window, home)
+        _kept.setdefault(context.world, []).append(buffer)
+        addresses.append(address)
+    return addresses
+
+
+def _window(world: runtime.World, name: str, memory: torch.Tensor, home: int) -> int:
+    """The window over a rank's memory: whoever comes first makes it."""
+    known, place = _windows_of.setdefault(world, {}), memory.data_ptr()
+    if (home, place) not in known:
+        known[home, place] = go.PrimAttach(machine_of(world).handle, name, home, place, memory.nbytes)
+    return known[home, place]
