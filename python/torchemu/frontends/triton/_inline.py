@@ -142,6 +142,8 @@ class _Call:
         for kind in self._wanted:
             nbytes, raw = self._pack * kind.itemsize, list[np.ndarray]()
             while sum(part.shape[1] for part in raw) < nbytes:
+                if at == self._outs:
+                    raise ValueError(f"inline assembly: a result of {kind} does not fit into its registers")
                 width = min(_WIDTHS.get(self._letters[at], 8), nbytes)
                 raw.append(registers[f"${at}"].view(np.uint8).reshape(-1, 8)[:, :width])
                 at += 1

@@ -41,6 +41,23 @@ def test_a_rank_reads_what_its_peers_have_written():
         handle.barrier()
 
 
+@torchemu.distributed(world_size=2, torch="real")
+def test_words_are_set():
+    rank, _, group = started()
+    handle = symmetric.rendezvous(symmetric.empty(4, device="cuda"), group)
+    pad = handle.get_signal_pad(rank)
+    assert handle.memset32(pad, 3, 2**32 - 1, 2) is pad and handle.stream_write_value32(pad, 5, 7) is pad
+    assert pad[:7].tolist() == [0, 0, 0, 2**32 - 1, 2**32 - 1, 7, 0]
+    for wrong, said in (
+        ((pad.view(torch.int32), 0, 1), "input must be a flat, contiguous uint32 tensor"),
+        ((pad, 0, -1), "val must be in the range"),
+        ((pad, pad.numel(), 1), "exceeded the numel of the input"),
+        ((pad, -1, 1), "offset must be 0 or more"),
+    ):
+        with pytest.raises(RuntimeError, match=said):
+            handle.stream_write_value32(*wrong)
+
+
 @torchemu.distributed(world_size=3, torch="real")
 def test_signals_order_a_ring_and_take_time():
     rank, world, group = started()

@@ -56,6 +56,16 @@ def test_kernels_on_symmetric_memory(flags):
     assert passed(PROGRAMS / "single" / "symmetric.py", *checked, "--", *flags) == ["ok"] * 4
 
 
+def test_kernels_wait_for_words_that_a_stream_sets():
+    script = PROGRAMS / "single" / "progress.py"
+    assert passed(script, "--nproc-per-node", "4") == ["ok"] * 4
+    assert passed(script, "--nproc-per-node", "4", "--check") == ["ok"] * 4
+    done = run(script, "--nproc-per-node", "4", "--check", "--", "--relaxed")
+    assert done.returncode != 0 and "RaceError: unordered read" in done.stderr
+    assert f"progress.py:{line_of(script, 'whole[peer].copy_(')} in main writes" in done.stderr
+    assert re.search(f"tl.load by kernel .*progress.py:{line_of(script, 'tl.load(')} reads", done.stderr)
+
+
 def line_of(script, text):
     """The first line of a script that contains a text."""
     return 1 + next(i for i, code in enumerate(script.read_text().splitlines()) if text in code)

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torchemu.frontends.torch.device import deferral, peers, places, reading
 from torchemu.frontends.torch.device.ground import RankLocal, context
 from torchemu.frontends.torch.unwaited_uses import operands
+from torchemu.language._program import READS, RELEASES, WRITES
 from torchemu.language._put_off import PutOff
 from torchemu.language._windows import shown
 from torchemu.runtime.buffer import buffer_of, copied_afar
@@ -23,8 +24,6 @@ from torchemu.runtime.buffer import buffer_of, copied_afar
 if TYPE_CHECKING:
     from torchemu.frontends.torch.device.dispatch import RankMode
     from torchemu.frontends.torch.device.operations import Operation
-
-_READS, _WRITES = 0, 1
 
 _WITHOUT_ELEMENTS = ("view", "factory", "composite")
 """Kinds of operations that look at no element, or are made of others that do."""
@@ -77,9 +76,19 @@ class Watch:
         """Lets programs see what an operation reads, before it, or has written: those that wait for a word, and the
         checker."""
         checks = self._rank.world.strictness.check
-        seen = [t for t in tensors if (uses := uses_of(t)) is not None and (checks or uses.is_symmetric)]
-        if seen and (checks or use == _WRITES):
+        seen = [t for t in tensors if (uses := uses_of(t)) is not None and (checks or uses.is_live())]
+        if seen and (checks or use == WRITES):
             self._batch().add_access(op.name, [buffer_of(t) for t in seen], use)
+
+    def store_words(self, name: str, tensor: torch.Tensor, value: int) -> None:
+        """Puts a store of words on the stream: who looks at them comes after all that was on the stream before."""
+
+        def compute() -> None:
+            with torch._C._AutoDispatchBelowAutograd(), _disable_current_modes():
+                tensor.fill_(value)
+
+        self.add(compute, [tensor])
+        self._batch().add_access(name, [buffer_of(tensor)], RELEASES)
 
     def _batch(self) -> PutOff:
         if self._open is None:
@@ -162,9 +171,9 @@ def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, An
     if op.name == "copy_" and _is_afar(args) and copied_afar(args[0], args[1]):
         return args[0]
     reads, writes = operands(op.func, args, kwargs)
-    mode.watch.touch(op, reads, _READS)
+    mode.watch.touch(op, reads, READS)
     out = _run_in_order(mode, op, args, kwargs)
-    mode.watch.touch(op, writes, _WRITES)
+    mode.watch.touch(op, writes, WRITES)
     return out
 
 

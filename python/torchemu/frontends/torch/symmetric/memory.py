@@ -20,7 +20,7 @@ from torchemu.frontends.torch.device import device_program_memory, peers, places
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import current
 from torchemu.frontends.torch.symmetric import windows
-from torchemu.frontends.torch.symmetric.order import PAD_SIZE, Order
+from torchemu.frontends.torch.symmetric.order import PAD_SIZE, Order, settle
 from torchemu.runtime import footprints
 from torchemu.runtime.rank_local import RankLocal
 
@@ -153,6 +153,24 @@ class SymmetricMemory:
         """Returns the name of the backend that programs expect."""
         return "CUDA"
 
+    @staticmethod
+    def memset32(tensor: torch.Tensor, offset: int, val: int, count: int = 1) -> torch.Tensor:
+        """Sets so many words, from one on, when the current stream comes there. Returns the tensor.
+
+        Raises:
+            RuntimeError: the tensor is no row of uint32; a word or value that it cannot have.
+        """
+        return _set_words("memset32_", tensor, offset, val, count)
+
+    @staticmethod
+    def stream_write_value32(tensor: torch.Tensor, offset: int, val: int) -> torch.Tensor:
+        """Sets a word when the current stream comes there, after all that was on it before. Returns the tensor.
+
+        Raises:
+            RuntimeError: as memset32.
+        """
+        return _set_words("stream_write_value32_", tensor, offset, val, 1)
+
     def get_buffer(
         self, rank: int, sizes: Sequence[int], dtype: torch.dtype, storage_offset: int | None = 0
     ) -> torch.Tensor:
@@ -199,6 +217,27 @@ class SymmetricMemory:
     def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
         """Lets the current stream wait for a rank's signal; see Order.wait_signal."""
         self._order.wait_signal(src_rank, channel, timeout_ms)
+
+
+def _set_words(function: str, tensor: torch.Tensor, offset: int, value: int, count: int) -> torch.Tensor:
+    if tensor.dim() != 1 or not tensor.is_contiguous() or tensor.dtype is not torch.uint32:
+        raise RuntimeError(f"symm_mem::{function}: input must be a flat, contiguous uint32 tensor.")
+    if offset < 0 or count < 1:
+        raise RuntimeError(f"symm_mem::{function}: offset must be 0 or more, and count positive: {offset}, {count}")
+    if not 0 <= value < 1 << 32:
+        raise RuntimeError(f"symm_mem::{function}: val must be in the range of [0, {(1 << 32) - 1}] (uint32_t).")
+    if offset + count > tensor.numel():
+        raise RuntimeError(
+            f"symm_mem::{function}: offset + count ({offset + count}) exceeded the numel of the input "
+            f"({tensor.numel()})"
+        )
+    words, watch = tensor[offset : offset + count], device_program_memory.current()
+    if watch.is_on:
+        settle()
+        watch.store_words(function.strip("_"), words, value)
+    else:
+        words.fill_(value)
+    return tensor
 
 
 def group_of(name: str) -> AhbmGroup:
