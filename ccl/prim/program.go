@@ -294,7 +294,6 @@ func (c *Context) End(err error) {
 		m.failed = append(m.failed, fmt.Errorf("kernel %q on rank %d: %w", c.job.Name, c.Rank(), err))
 		return
 	}
-	c.fenced() // what comes after a launch comes after all that its programs have seen
 	c.job.programEnded()
 	m.fill(c.Rank())
 }

@@ -35,7 +35,7 @@ type loose struct {
 }
 
 // keptLoose bounds how many of a PE's loose uses are remembered.
-const keptLoose = 16
+const keptLoose = 64
 
 func (p *pe) noteLoose(l *loose) {
 	for i, o := range p.loose {
@@ -82,6 +82,23 @@ func (c *Context) listen(o *origin, cell *cell, use Use, knows clock) {
 	l := &loose{origin: o, cell: cell, use: use, left: knows, looks: true}
 	f.looks = append(f.looks, l)
 	c.pe.noteLoose(l)
+}
+
+// depends says whether a write comes after a read, of which nobody has told its program, all the same: some program of its
+// rank has looked, before the write, at a word that tells of the read. No store is done before a look on which it depends;
+// a load may be.
+func (a *access) depends(read *access, knows clock) bool {
+	if read.kind != reads || a.pe == nil {
+		return false
+	}
+	for _, p := range a.pe.machine.ranks[a.pe.rank].pes {
+		for _, l := range p.loose {
+			if l.looks && knows.Knows(l.issue) && l.left.Knows(read.moment) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // looseBetween finds a use by which one of two accesses would be known to the other one if it ordered more.

@@ -69,7 +69,7 @@ func (x *accesses) conflict(a *access, knows clock) *access {
 		return x.write
 	}
 	for _, o := range x.others {
-		if conflicting(o, a) && !knows.Knows(o.moment) {
+		if conflicting(o, a) && !knows.Knows(o.moment) && !a.depends(o, knows) {
 			return o
 		}
 	}

@@ -249,37 +249,48 @@ func TestFarUsesOrderAsTheySay(t *testing.T) {
 	}
 }
 
-// TestEndsOfLaunchesAreFences lets rank 1 see, without hearing, that rank 0 has read rank 1's memory: what writes there is in
-// the same launch, or in the next one.
-func TestEndsOfLaunchesAreFences(t *testing.T) {
-	for _, next := range []bool{false, true} {
-		m, w := over(t, 2, prim.Options{Check: true})
-		data := []prim.Run{{Addr: w.At(1, 8), Bytes: 8}}
-		word := func(use prim.Use) prim.Word {
-			word := prim.I64(w.At(1, 0))
-			word.Use = use
-			return word
-		}
-		write := func(c *prim.Context) error { c.Touch("store", data, prim.Writes, false); return nil }
-		read := func(c *prim.Context) error {
-			c.Gather("load", data, prim.PlainLook, false)
-			c.Signal(word(prim.Releases), prim.Add, 1)
-			return nil
-		}
-		wait := func(c *prim.Context) error {
-			c.WaitAnywhere(word(prim.Relaxed), prim.GE, 1)
-			if next {
+// TestStoresFollowLooksOnWhichTheyDepend lets rank 0 use rank 1's memory, and rank 1 use it once it has seen, by a look that
+// does not hear, that rank 0 has: a store comes after a load then, in this launch or the next one, and a load perhaps before
+// a store.
+func TestStoresFollowLooksOnWhichTheyDepend(t *testing.T) {
+	for _, x := range []struct {
+		first, second prim.Use
+		ordered       bool
+	}{{prim.Reads, prim.Writes, true}, {prim.Writes, prim.Reads, false}} {
+		for _, next := range []bool{false, true} {
+			m, w := over(t, 2, prim.Options{Check: true})
+			data := []prim.Run{{Addr: w.At(1, 8), Bytes: 8}}
+			word := func(use prim.Use) prim.Word {
+				word := prim.I64(w.At(1, 0))
+				word.Use = use
+				return word
+			}
+			first := func(c *prim.Context) error {
+				if x.first == prim.Reads {
+					c.Gather("load", data, prim.PlainLook, false)
+				} else {
+					c.Scatter("store", data, make([]byte, 8), false)
+				}
+				c.Fence()
+				c.Signal(word(prim.Releases), prim.Add, 1)
 				return nil
 			}
-			return write(c)
-		}
-		submit(t, m, prim.Task{Name: "read", Kernel: read, Workers: []int{0}, Threads: 32})
-		submit(t, m, prim.Task{Name: "wait", Kernel: wait, Workers: []int{1}, Threads: 32})
-		if next {
-			submit(t, m, prim.Task{Name: "write", Kernel: write, Workers: []int{1}, Threads: 32})
-		}
-		if err := m.Run(); (err == nil) != next {
-			t.Errorf("in the next launch: %v, %v", next, err)
+			second := func(c *prim.Context) error { c.Touch("use", data, x.second, false); return nil }
+			wait := func(c *prim.Context) error {
+				c.WaitAnywhere(word(prim.Relaxed), prim.GE, 1)
+				if next {
+					return nil
+				}
+				return second(c)
+			}
+			submit(t, m, prim.Task{Name: "first", Kernel: first, Workers: []int{0}, Threads: 32})
+			submit(t, m, prim.Task{Name: "wait", Kernel: wait, Workers: []int{1}, Threads: 32})
+			if next {
+				submit(t, m, prim.Task{Name: "second", Kernel: second, Workers: []int{1}, Threads: 32})
+			}
+			if err := m.Run(); (err == nil) != x.ordered {
+				t.Errorf("%+v, in the next launch: %v, %v", x, next, err)
+			}
 		}
 	}
 }
