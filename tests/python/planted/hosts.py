@@ -361,3 +361,39 @@ print(x.sum())
 """,
 }
 """Copies that the host does not wait for: with the other torch, who looks at the host's memory waits for them."""
+
+OF_SYMMETRIC_MEMORY: dict[str, str] = {
+    "symmetric memory, barriers": """
+import torch.distributed._symmetric_memory as symmetric
+mine = symmetric.empty(64, device=d)
+handle = symmetric.rendezvous(mine, dist.group.WORLD)
+theirs = handle.get_buffer(1 - rank, (64,), torch.float32)
+mine.fill_(1)  #! no barrier before
+handle.barrier()  #- no barrier before
+total = mine + theirs  #! no barrier before, no barrier after
+handle.barrier()  #- no barrier after
+mine.fill_(2)  #! no barrier after
+""",
+    "symmetric memory, signals": """
+import torch.distributed._symmetric_memory as symmetric
+inbox = symmetric.empty(64, device=d)
+handle = symmetric.rendezvous(inbox, dist.group.WORLD)
+handle.get_buffer(1 - rank, (64,), torch.float32).copy_(torch.ones(64, device=d))  #! no wait
+handle.put_signal(1 - rank, channel=1)
+handle.wait_signal(1 - rank, channel=1)  #- no wait
+y = inbox * 2  #! no wait
+""",
+    "symmetric memory, streams": """
+import torch.distributed._symmetric_memory as symmetric
+mine = symmetric.empty(64, device=d)
+handle = symmetric.rendezvous(mine, dist.group.WORLD)
+side = torch.cuda.Stream()
+mine.fill_(rank)  #! no wait
+side.wait_stream(cur)  #- no wait
+with torch.cuda.stream(side):
+    handle.barrier()
+    total = mine + handle.get_buffer(1 - rank, (64,), torch.float32)  #! no wait
+cur.wait_stream(side)
+""",
+}
+"""Programs in which ranks use each other's memory: where one fails the other does, too."""

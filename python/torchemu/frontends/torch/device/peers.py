@@ -31,21 +31,29 @@ def note(tensor: torch.Tensor, home: int) -> torch.Tensor:
 
 def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Does an operation, or puts it off, and charges what it does in peers' memory."""
-    if op.kind not in _USING:
+    with charged(mode, op, args, kwargs):
         return mode.at_once(op, args, kwargs)
+
+
+@contextlib.contextmanager
+def charged(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[None]:
+    """Charges what an operation does in peers' memory that is done, or put off, within the with block."""
+    if op.kind not in _USING:
+        yield
+        return
     reads, writes = operands(op.func, args, kwargs)
     if op.in_place and op.name not in _OVERWRITING:
         reads = [*reads, *writes]
     sources, targets = _far(reads), _far(writes)
     if not sources and not targets:
-        return mode.at_once(op, args, kwargs)
+        yield
+        return
     for home, nbytes in sources:
         _access(mode, home, nbytes, writes=False)
     with _charged_less(mode, op, sum(nbytes for _, nbytes in (*sources, *targets))):
-        out = mode.at_once(op, args, kwargs)
+        yield
     for home, nbytes in targets:
         _access(mode, home, nbytes, writes=True)
-    return out
 
 
 def _far(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:

@@ -60,7 +60,7 @@ class SymmetricMemory:
         self.signal_pad_ptrs = [t.data_ptr() for t in self._pads]
         device_program_memory.current().is_on = True
         self._tables: list[torch.Tensor] | None = None
-        if windows.has_kernels():
+        if windows.are_wanted():
             self._share()
 
     @property

@@ -1,7 +1,7 @@
 """Symmetric memory as device programs see it: a window for each rank's memory, at addresses that all ranks use.
 
-Without kernels nobody asks for it, and operations move elements when the host calls them. From then on the memory is
-the kernels' too, and what PyTorch does with it has its effect when the rank's stream has come there.
+Without kernels and without a checker nobody asks for it, and operations move elements when the host calls them. Else
+what PyTorch does with the memory has its effect when the rank's stream has come there, as what kernels do.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _windows_of: weakref.WeakKeyDictionary[runtime.World, dict[tuple[int, int], int]
 _kept: weakref.WeakKeyDictionary[runtime.World, list[Buffer]] = weakref.WeakKeyDictionary()
 
 
-def has_kernels() -> bool:
-    """Reports whether the program has kernels that may use the memory."""
-    return _LAUNCHES in sys.modules
+def are_wanted() -> bool:
+    """Reports whether the program may have kernels that use the memory, or uses that nothing orders are looked for."""
+    return _LAUNCHES in sys.modules or runtime.current().world.strictness.check
 
 
 def share(name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> list[int]:
