@@ -92,18 +92,49 @@ class _Around:
 
 
 class Autotuner(_Around):
-    """A kernel with several configurations.
+    """A kernel with several configurations. Arguments and attributes are Triton's, for classes that programs derive.
 
     Attributes:
         configs: these.
+        keys: the arguments on which the choice depends.
+        reset_to_zero, restore_value: arguments that are zeroed, or put back, when a configuration has been tried.
+        pre_hook, post_hook: called before and after a trial, with the arguments; before the first launch for new values
+            of the keys with reset_only.
+        user_defined_pre_hook, user_defined_post_hook: whether these are the program's.
+        early_config_prune, perf_model, configs_top_k: what leaves configurations out.
         best_config: the one that ran last.
-        cache: those that were found to be the fastest, by the values of the key and the types of the arguments.
+        cache: those that were chosen, by the values of the keys and the types of the arguments.
     """
 
-    def __init__(self, fn: Any, configs: Sequence[Config], key: Sequence[str], **options: Any) -> None:
+    def __init__(
+        self,
+        fn: Any,
+        arg_names: Sequence[str],
+        configs: Sequence[Config],
+        key: Sequence[str] | None,
+        reset_to_zero: Sequence[str] | None,
+        restore_value: Sequence[str] | None,
+        pre_hook: Callable[..., Any] | None = None,
+        post_hook: Callable[..., Any] | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: int | None = None,
+        rep: int | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
+    ) -> None:
         super().__init__(fn)
+        self.arg_names = list(arg_names)
         self.configs = list(configs) or [Config({})]
-        self.keys, self._options = list(key), options
+        self.keys = list(key or ())
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.pre_hook: Callable[..., Any] = pre_hook or self._prepare
+        self.post_hook: Callable[..., Any] = post_hook or self._put_back
+        prune = prune_configs_by or {}
+        self.early_config_prune = prune.get("early_config_prune")
+        self.perf_model, self.configs_top_k = prune.get("perf_model"), prune.get("top_k", 1.0)
+        self.restore_copies: dict[str, Any] = {}
         self.best_config = self.configs[0]
         self.cache: dict[Any, Config] = {}
 
@@ -122,55 +153,61 @@ class Autotuner(_Around):
             )
 
         def launch(config: Config) -> Any:
-            for hook in (self._options.get("pre_hook"), config.pre_hook):
-                if hook is not None:
-                    hook({**named, **config.all_kwargs()})
+            if config.pre_hook is not None:
+                config.pre_hook({**named, **config.all_kwargs()})
             return self.fn.run(*args, grid=grid, warmup=warmup, **{**config.all_kwargs(), **kwargs})
 
-        left = self._left(named)
-        if len(left) > 1 and not warmup and runtime.current_world().autotunes:
-            self.best_config = self._fastest(left, named, launch)
-        else:
-            self.best_config = left[0]
+        self.best_config = self.configs[0] if len(self.configs) == 1 else self._chosen(named, launch, warmup)
         return launch(self.best_config)
+
+    def _chosen(self, named: Mapping[str, Any], launch: Callable[[Config], Any], warmup: bool) -> Config:
+        """The configuration for such arguments: as before, or the fastest where the run asks for that."""
+        kinds = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+        key = (*(named.get(name) for name in self.keys), *kinds)
+        if key not in self.cache:
+            left = self._left(named)
+            if warmup:
+                return left[0]
+            if len(left) > 1 and runtime.current_world().autotunes:
+                times = [self._time(named, config, functools.partial(launch, config)) for config in left]
+                self.cache[key] = left[times.index(min(times))]
+            else:
+                self.cache[key] = left[0]
+            self.pre_hook({**named, **self.cache[key].all_kwargs()}, reset_only=True)
+        return self.cache[key]
 
     def _left(self, named: Mapping[str, Any]) -> list[Config]:
         """The configurations that pruning leaves."""
-        prune = self._options.get("prune_configs_by") or {}
-        early, model = prune.get("early_config_prune"), prune.get("perf_model")
+        early = self.early_config_prune
         left = list(early(self.configs, named, **named)) if early is not None else self.configs
-        if model is not None:
-            most = prune.get("top_k", 1.0)
+        if self.perf_model is not None:
+            model, most = self.perf_model, self.configs_top_k
             most = int(len(self.configs) * most) if isinstance(most, float) else most
             left = sorted(left, key=lambda config: model(**{**named, **config.all_kwargs()}))[:most]
         return left or self.configs[:1]
 
-    def _fastest(self, configs: Sequence[Config], named: Mapping[str, Any], launch: Callable[[Config], Any]) -> Config:
-        """The configuration in which the kernel takes the least simulated time with these arguments."""
-        kinds = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
-        key = (*(named.get(name) for name in self.keys), *kinds)
-        if key not in self.cache:
-            times = [self._time(named, functools.partial(launch, config)) for config in configs]
-            self.cache[key] = configs[times.index(min(times))]
-            self._reset(named)
-        return self.cache[key]
-
-    def _reset(self, named: Mapping[str, Any]) -> None:
-        for name in self._options.get("reset_to_zero") or ():
+    def _prepare(self, named: Mapping[str, Any], reset_only: bool = False) -> None:
+        for name in self.reset_to_zero:
             named[name].zero_()
+        if not reset_only:
+            self.restore_copies = {name: named[name].clone() for name in self.restore_value}
 
-    def _time(self, named: Mapping[str, Any], launch: Callable[[], Any]) -> int:
+    def _put_back(self, named: Mapping[str, Any], exception: BaseException | None) -> None:
+        for name, value in self.restore_copies.items():
+            named[name].copy_(value)
+        self.restore_copies = {}
+
+    def _time(self, named: Mapping[str, Any], config: Config, launch: Callable[[], Any]) -> int:
         """The simulated picoseconds of a launch, for which tensors are zeroed or put back as the decorator says."""
-        self._reset(named)
-        kept = {name: named[name].clone() for name in self._options.get("restore_value") or ()}
+        whole = {**named, **config.all_kwargs()}
+        self.pre_hook(whole)
         context = runtime.current()
         context.synchronize()
         start = Handle(go.StreamRecord(context.stream))
         launch()
         stop = Handle(go.StreamRecord(context.stream))
         context.wait(stop.number)
-        for name, value in kept.items():
-            named[name].copy_(value)
+        self.post_hook(whole, exception=None)
         return int(go.EventTime(stop.number) - go.EventTime(start.number))
 
 
@@ -208,7 +245,8 @@ def autotune(configs: Sequence[Config], key: Sequence[str], **options: Any) -> C
     unknown = set(options) - _OPTIONS
     if unknown:
         raise TypeError(f"triton.autotune has no option {sorted(unknown)[0]!r}")
-    return lambda fn: Autotuner(fn, configs, key, **options)
+    both = {"reset_to_zero": None, "restore_value": None, **options}
+    return lambda fn: Autotuner(fn, fn.arg_names, configs, key, **both)
 
 
 _OPTIONS = {

@@ -11,6 +11,7 @@ from kernel_worlds import run, world_of
 import torchemu as torch
 import torchemu.frontends.triton.face as triton
 import torchemu.frontends.triton.face.language as tl
+from torchemu.frontends.triton.face import Autotuner
 from torchemu.frontends.triton_dist.face import language as dl
 from torchemu.frontends.triton_dist.face.language.extra import language_extra as extra
 
@@ -417,9 +418,11 @@ def test_the_fastest_configuration_runs_where_the_run_looks_for_it(autotunes: bo
             assert x.tolist() == [call + 1] * 500
             assert total.item() == 500 * sum(range(call + 1))
         assert adding.best_config.kwargs["BLOCK"] == (256 if autotunes else 16)
-        assert len(adding.cache) == autotunes
+        assert len(adding.cache) == 1
+        total += 5
         adding[lambda meta: (meta["BLOCK"] // meta["BLOCK"],)](x[:8].contiguous(), total, 8)
-        assert len(adding.cache) == 2 * autotunes
+        assert len(adding.cache) == 2
+        assert total.item() == 24  # 8 × 3: zeroed before the first launch for new values of the key
 
 
 def test_pruning_by_a_model_keeps_the_best() -> None:
@@ -430,5 +433,37 @@ def test_pruning_by_a_model_keeps_the_best() -> None:
         tuned[(1,)](x, total, 500)
         assert tuned.best_config.kwargs["BLOCK"] == 256
         world.autotunes = True
-        tuned[(1,)](x, total, 500)
+        tuned[(1,)](x, total, 400)
         assert tuned.best_config.kwargs["BLOCK"] == 256
+
+
+class Counted(Autotuner):
+    """A class as programs derive it from Triton's."""
+
+    def __init__(
+        self, fn: Any, arg_names: Any, configs: Any, key: Any, reset: Any, restore: Any, **options: Any
+    ) -> None:
+        super().__init__(fn, arg_names, configs, key, reset, restore, **options)
+        self.calls: list[tuple[bool, ...]] = []
+        assert not self.user_defined_pre_hook and self.user_defined_post_hook == ("post_hook" in options)
+        self.pre_hook = lambda kwargs, reset_only=False: self.calls.append((kwargs["n"] == 500, reset_only))
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Counts, and does what the base class does."""
+        self.calls.append(())
+        return super().run(*args, **kwargs)
+
+
+@pytest.mark.parametrize("autotunes", [False, True])
+def test_programs_derive_classes_from_the_autotuner(autotunes: bool) -> None:
+    told: list[BaseException | None] = []
+    post = lambda kwargs, exception: told.append(exception)  # noqa: E731
+    tuned = Counted(adding.fn, adding.arg_names, CONFIGS, ["n"], ["total"], None, post_hook=post)
+    with world_of(1) as world:
+        world.autotunes = autotunes
+        x, total = torch.zeros(500), torch.zeros(1)
+        for _ in range(2):
+            tuned[(1,)](x, total, 500)
+    trials = 3 * autotunes
+    assert tuned.calls == [(), *[(True, False)] * trials, (True, True), ()]
+    assert told == [None] * trials
