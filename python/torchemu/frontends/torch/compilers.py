@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
@@ -23,10 +24,19 @@ def install(run: Session) -> None:
     """Lets what programs compile run as it is: compilers would look into devices."""
     run.replace(torch, "compile", _compiling(torch.compile))
     run.replace(torch.autograd, "_add_metadata_json", lambda key, value: None)
-    run.replace(_triton, "has_triton_package", lambda: False)
+    run.replace(_triton, "has_triton_package", lambda: not _asks_pytorch())
+    run.replace(_triton, "has_triton", lambda: not _asks_pytorch() and torch.cuda.is_available())
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)
+
+
+def _asks_pytorch() -> bool:
+    """Reports whether it is PyTorch that asks for Triton, for its compilers, and not a program or another package."""
+    return sys._getframe(2).f_code.co_filename.startswith(_PYTORCH)
+
+
+_PYTORCH = os.path.dirname(torch.__file__) + os.sep
 
 
 def _compiling(compile_: Callable[..., Any]) -> Callable[..., Any]:

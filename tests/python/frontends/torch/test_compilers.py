@@ -22,6 +22,9 @@ assert torch.equal(torch.compile(layer)(x), layer(x))
 import torch._inductor.utils, torch._dynamo.utils
 from torch._inductor.runtime import triton_compat
 assert not triton_compat.HAS_TRITON
+from torch.utils._triton import has_triton, has_triton_package
+from torch.utils import _triton
+assert has_triton() and has_triton_package() and not _triton.has_triton_tma_device()
 import triton.language as tl
 assert callable(tl.program_id) and sys.modules["triton"] is not None
 print(f"rank {{rank}} ends well")
