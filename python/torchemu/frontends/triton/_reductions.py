@@ -249,7 +249,7 @@ def dot(
     precision = plain(input_precision)
     short = x.dtype is t.float32 and (precision in ("tf32", None) and plain(allow_tf32) is not False)
     data = _multiplied(x.data, y.data, kind, short)
-    _spend_product(x, y)
+    spend_product(x.numel, y.shape[-1], 16 if x.dtype is t.float32 else x.dtype.primitive_bitwidth)
     if acc is not None:
         total = value_of(acc)
         if total.shape != data.shape:
@@ -267,17 +267,11 @@ def _multiplied(a: np.ndarray, b: np.ndarray, kind: t.dtype, short: bool) -> np.
     return _tf32(a) @ _tf32(b) if short else a @ b
 
 
-def _spend_product(x: tensor, y: tensor) -> None:
+def spend_product(elements: int, columns: int, bits: int) -> None:
+    """Adds the product of so many elements of so many bits with a matrix of so many columns to a program's work."""
     program = running()
     if program is not None:
-        ops = 2 * x.numel * y.shape[-1]
-        bits = 16 if x.dtype is t.float32 else x.dtype.primitive_bitwidth
-        present().products += ops * program.rates.matrix.get(bits, program.rates.matrix[16])
-
-
-def dot_scaled(*args: Any, **kwargs: Any) -> tensor:
-    """Raises NotImplementedError."""
-    raise NotImplementedError("triton.language.dot_scaled: products of micro-scaled formats are not emulated")
+        present().products += 2 * elements * columns * program.rates.matrix.get(bits, program.rates.matrix[16])
 
 
 maximum, minimum = _arithmetic.maximum, _arithmetic.minimum

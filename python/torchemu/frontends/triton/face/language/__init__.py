@@ -58,7 +58,6 @@ from torchemu.frontends.triton._reductions import (
     cumprod,
     cumsum,
     dot,
-    dot_scaled,
     max,  # noqa: A004
     min,  # noqa: A004
     reduce,
@@ -66,6 +65,7 @@ from torchemu.frontends.triton._reductions import (
     sum,  # noqa: A004
     xor_sum,
 )
+from torchemu.frontends.triton._scaled_products import dot_scaled
 from torchemu.frontends.triton._shapes import (
     arange,
     broadcast,
