@@ -15,11 +15,13 @@ from torchemu.launch import (
     exits,
     files,
     loggers,
+    pipes,
     random_state,
     remembering,
     replacing,
     set_orders,
     signals,
+    sockets,
     spinning,
     surroundings,
 )
@@ -95,6 +97,8 @@ class Isolation:
             surroundings,
             replacing,
             files,
+            sockets,
+            pipes,
             spinning,
             *([clock] if virtual_clock else []),
         ]
