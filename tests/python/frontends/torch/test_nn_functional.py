@@ -14,7 +14,7 @@ of_ranks = pytest.mark.parametrize("size", SIZES)
 
 
 def given(rank, salt=0, shape=(2, 3)):
-    """What a rank brings: no two elements are the same."""
+    """Returns what a rank brings: no two elements are the same."""
     count = torch.Size(shape).numel()
     return torch.arange(1.0, count + 1, dtype=torch.float64).reshape(shape) * (rank + 1) + 100 * salt
 

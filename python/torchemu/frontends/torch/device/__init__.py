@@ -19,6 +19,7 @@ from torchemu.frontends.torch.device import (
     cuda,
     deferral,
     elements,
+    fakes,
     foreach,
     live,
     networks,
@@ -54,6 +55,7 @@ def install() -> None:
     norms.put(_replaced)
     replicas.put(_replaced)
     attention.put(_replaced)
+    fakes.put(_replaced)
     casts.put(_replaced)
 
 

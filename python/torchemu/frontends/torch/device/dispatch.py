@@ -17,6 +17,7 @@ from torchemu.frontends.torch import looking
 from torchemu.frontends.torch.device import (
     constants,
     deferral,
+    fakes,
     generators,
     launches,
     live,
@@ -79,7 +80,9 @@ class RankMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and not all(map(is_plain, types)):
-            return NotImplemented if TRACED.isdisjoint(types) else func(*args, **(kwargs or {}))
+            return NotImplemented if TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
+        if fakes.are_made():
+            return fakes.handed_on(func, args, kwargs)
         op = KNOWN.get(func)
         if op is None:
             if isinstance(func, HigherOrderOperator):

@@ -12,7 +12,7 @@ from torch.utils._device import DeviceContext
 
 from torchemu import runtime
 from torchemu.frontends.torch import looking
-from torchemu.frontends.torch.device import arrays, live, moves, places, reading, storages, streams
+from torchemu.frontends.torch.device import arrays, fakes, live, moves, places, reading, storages, streams
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
@@ -53,7 +53,7 @@ def device(self: torch.Tensor) -> torch.device:
         where = None
     if where is None:
         where = places.of_wrapper(self)
-    return _raw_device(self) if where is None else where.device
+    return fakes.meant(_raw_device(self)) if where is None else where.device
 
 
 _DEVICE = property(device)
