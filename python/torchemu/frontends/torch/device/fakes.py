@@ -83,8 +83,8 @@ def are_made() -> bool:
 
 
 def handed_on(func: Any, args: Any, kwargs: Any) -> Any:
-    """Calls an operation that is a fake mode's. Such modes remember what calls have made, for all ranks, so a device has
-    its number."""
+    """Calls an operation that is a fake mode's. Such modes remember what calls have made, for all ranks, so a device is
+    named with its number."""
     if kwargs and (device := kwargs.get("device")) is not None:
         kwargs = {**kwargs, "device": places.meant(meant(device))}
     return func(*args, **(kwargs or {}))
