@@ -6,7 +6,7 @@ import copy
 import functools
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -518,6 +518,10 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Answers as NCCL does without memory of its own: tensors are PyTorch's."""
         return False
+
+    def allocate_tensor(self, size: int, *, dtype: Any = None, device: Any = None) -> NoReturn:
+        """Refuses to allocate what supports_tensor_alloc has said that it cannot."""
+        raise RuntimeError(f"Backend {self.backend} does not support allocateTensor: make tensors by torch.empty")
 
     def _get_backend(self, device: Any) -> AhbmGroup:
         if torch.device(device).type == "cpu" and host_tensors.are_refused(self):

@@ -32,6 +32,7 @@ from torchemu.frontends.torch import (
     libraries,
     loading,
     membership,
+    nccl_methods,
     normalizing,
     packages,
     profiles,
@@ -49,6 +50,7 @@ from torchemu.frontends.torch import (
 )
 from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
+from torchemu.frontends.torch.nccl_methods import NcclMethods
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing import _helper
 from torchemu.runtime import makers
@@ -59,6 +61,7 @@ def install(run: Session, seed: int) -> None:
     state.install(run, seed)
     switches.install(run)
     hooks.install(run)
+    nccl_methods.install(run)
     libraries.install(run)
     registries.install(run)
     _install_futures(run)
@@ -301,7 +304,7 @@ class ProcessGroupGloo(AhbmGroup):
     create_default_device = create_device
 
 
-class ProcessGroupNCCL(AhbmGroup):
+class ProcessGroupNCCL(NcclMethods):
     """A group that the program has asked for as nccl."""
 
     Options = _Options
