@@ -278,6 +278,8 @@ def _ended(world: runtime.World, tasks: Tasks, mirror: mirroring.Mirror | None, 
     failed = failures.ordered(tasks.failures)
     if not silent:
         untried.tell(world)
+        for warning in world.warnings.values():
+            print(f"torchemu: warning: {warning}", file=sys.stderr)
     if failed:
         world.failure = failures.in_a_line(failed[0])
     return failed

@@ -94,6 +94,7 @@ class World:
         self.ordered = self.strictness.check  # who looks for what nothing orders is to know what ranks do
         self.unwaited = "error" if self.ordered else "warn"  # or "off": what becomes of uses before a wait()
         self.autotunes = False  # kernels of several configurations run in the fastest one
+        self.warnings: dict[str, str] = {}  # what is to be said at the end of a run, by what it is of
         self.watches = self.ordered  # somebody is to be told what operations use
         self.reported: set[tuple[int, str, int]] = set()  # uses before a wait() that were warned of
         if self.ordered:

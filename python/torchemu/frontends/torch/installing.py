@@ -44,6 +44,7 @@ from torchemu.frontends.torch import (
     spawning,
     state,
     stores,
+    suspicions,
     switches,
     symmetric,
     workers,
@@ -128,6 +129,7 @@ def _install_devices(run: Session) -> None:
     run.on_end.append(device.end)
     has_data = (lambda: True) if run.data else device.elements.are_kept
     host_tensors.install(run)
+    suspicions.install(run)
     run.put_off = lambda work: device.goes_on(work) if has_data() else device.moves_nothing(work)
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)

@@ -22,6 +22,7 @@ from torchemu.frontends.torch.device import (
     launches,
     live,
     mixing,
+    named,
     ordering,
     places,
     products,
@@ -303,6 +304,8 @@ class RankMode(TorchDispatchMode):
         like = args[0] if args and isinstance(args[0], torch.Tensor) else None
         at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None, self.last)
         pinned = kwargs.get("pin_memory")
+        if at is not None and (asked := kwargs.get("device")) is not None and asked.index is not None:
+            named.note(asked)
         if device is not None or pinned:
             kwargs = (
                 {**kwargs, "device": device, "pin_memory": False}

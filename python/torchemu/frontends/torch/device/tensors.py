@@ -12,7 +12,7 @@ from torch.utils._device import DeviceContext
 
 from torchemu import runtime
 from torchemu.frontends.torch import looking
-from torchemu.frontends.torch.device import arrays, fakes, live, moves, places, reading, storages, streams
+from torchemu.frontends.torch.device import arrays, fakes, live, moves, named, places, reading, storages, streams
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
@@ -182,6 +182,7 @@ def _put_from_data(replaced: Replacements, name: str) -> None:
             if isinstance(given, torch.Tensor) and name in ("as_tensor", "asarray", "tensor"):
                 return _from_tensor(original, name, given, args, kwargs)
             return original(*args, **kwargs)
+        named.note(device)
         want = places.meant(device)
         if want is None or (not places.is_simulated(want) and want.type != "cpu"):
             return original(*args, device=want, **kwargs)
