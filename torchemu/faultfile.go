@@ -42,7 +42,7 @@ var faultKinds = []struct {
 
 var faultFormat = schema.Format{Name: "a faults file", Needs: "faults"}
 
-// LoadFaults reads a file of faults for a system:
+// LoadFaults reads a file of faults for a program of so many ranks on a system; 0 are as many as the system holds:
 //
 //	faults:
 //	  - {kill: 2, at: 3e6}                     # rank 2 dies at 3 ms; times are simulated, in ns
@@ -52,18 +52,18 @@ var faultFormat = schema.Format{Name: "a faults file", Needs: "faults"}
 //
 // The ends of a link are SIPs that it joins directly, by number, or other devices by name: n0.switch, n0.s1.nic. A
 // *[schema.Error] lists everything that is wrong.
-func LoadFaults(file string, t *topology.Topology) ([]Fault, error) {
+func LoadFaults(file string, t *topology.Topology, ranks int) ([]Fault, error) {
 	data, err := schema.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("faults file: %w", err)
 	}
-	return ParseFaults(file, data, t)
+	return ParseFaults(file, data, t, ranks)
 }
 
-// ParseFaults reads faults from the text of a file, whose name is for the messages.
-func ParseFaults(file string, data []byte, t *topology.Topology) ([]Fault, error) {
+// ParseFaults reads faults from the text of a file, whose name is for the messages; see LoadFaults.
+func ParseFaults(file string, data []byte, t *topology.Topology, ranks int) ([]Fault, error) {
 	var f faultFile
-	c := faultChecker{faultFormat.Decode(file, data, &f), t}
+	c := faultChecker{faultFormat.Decode(file, data, &f), t, ranks}
 	if !c.Has("faults") && c.Sound("faults") {
 		c.Report("faults", "is missing")
 	}
@@ -90,6 +90,7 @@ func FaultsJSONSchema() map[string]any {
 type faultChecker struct {
 	*schema.Document
 	topology *topology.Topology
+	ranks    int // 0 is as many as the topology holds
 }
 
 // fault is what an entry stands for; nil after a report of what is wrong.
@@ -152,10 +153,22 @@ func (c faultChecker) checkKeys(path string, kind int) (fine bool) {
 
 // rank checks that there is a rank.
 func (c faultChecker) rank(path string, r rankNumber) int {
-	if n := c.topology.SIPs(); c.Sound(path) && int(r) >= n {
-		c.Report(path, "there is no rank %d; topology %q has ranks 0 to %d", r, c.topology.Name, n-1)
+	n, whose := c.ranks, "the run"
+	if n == 0 {
+		n, whose = c.topology.SIPs(), fmt.Sprintf("topology %q", c.topology.Name)
+	}
+	if c.Sound(path) && int(r) >= n {
+		c.Report(path, "there is no rank %d; %s has %s", r, whose, numbered(n))
 	}
 	return int(r)
+}
+
+// numbered names so many ranks.
+func numbered(n int) string {
+	if n == 1 {
+		return "rank 0 only"
+	}
+	return fmt.Sprintf("ranks 0 to %d", n-1)
 }
 
 // cable finds what joins two ends.

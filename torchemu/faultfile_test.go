@@ -45,7 +45,7 @@ faults:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := torchemu.LoadFaults(file, topo)
+	got, err := torchemu.LoadFaults(file, topo, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ faults:
 func TestLinksBetweenOtherDevices(t *testing.T) {
 	topo := load(t, "nodes2x8")
 	text := "faults: [{drop_link: [3, n0.switch]}, {slow_link: [n1.s9.nic, net], factor: 2}]"
-	got, err := torchemu.ParseFaults("f.yaml", []byte(text), topo)
+	got, err := torchemu.ParseFaults("f.yaml", []byte(text), topo, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestProblemsOfAFaultsFile(t *testing.T) {
 		},
 		"faults: [{drop_link: [1, 1]}]": {"1: faults[0].drop_link: no link joins SIP 1 and SIP 1; the links of SIP 1 lead to n0.s1.c0, SIP 0, SIP 2"},
 	} {
-		_, err := torchemu.ParseFaults("f.yaml", []byte(text), topo)
+		_, err := torchemu.ParseFaults("f.yaml", []byte(text), topo, 0)
 		var list *schema.Error
 		if !errors.As(err, &list) {
 			t.Errorf("%q: got %v", text, err)
@@ -141,7 +141,13 @@ func TestProblemsOfAFaultsFile(t *testing.T) {
 			t.Errorf("%q: got\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	if _, err := torchemu.LoadFaults(filepath.Join(t.TempDir(), "none.yaml"), topo); !errors.Is(err, os.ErrNotExist) {
+	for ranks, want := range map[int]string{1: "has rank 0 only", 2: "the run has ranks 0 to 1"} {
+		_, err := torchemu.ParseFaults("f.yaml", []byte("faults: [{kill: 3, at: 1}, {slow_link: [2, 3], factor: 2}]"), topo, ranks)
+		if err == nil || !strings.Contains(err.Error(), "faults[0].kill: there is no rank 3; ") || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%d ranks: got %v", ranks, err)
+		}
+	}
+	if _, err := torchemu.LoadFaults(filepath.Join(t.TempDir(), "none.yaml"), topo, 0); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 }

@@ -185,7 +185,7 @@ def ccl(block: Block, folder: Path) -> None:
 def faults(block: Block, folder: Path) -> None:
     """A file of faults."""
     with runtime.opened() as world:
-        go.LoadFaults(world.handle, str(written(folder, block.text, "faults.yaml")))
+        go.LoadFaults(world.handle, str(written(folder, block.text, "faults.yaml")), 0)
 
 
 def test_file(block: Block, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from torchemu.bridge.binding import go
 from torchemu.c10d.hooks import Operation, Watched, Watcher
 from torchemu.c10d.ops import OPS
-from torchemu.c10d.work import Work
 from torchemu.runtime.waiting import host_time
 
 _MICROSECOND = 10**6  # picoseconds
@@ -43,26 +42,19 @@ class OpType(enum.Enum):
     UNKNOWN = 100
 
 
-def _kind(name: str) -> OpType:
-    """The kind of an operation of a name."""
-    if name in OPS:
-        name = OPS[name].op_type
-    return OpType.__members__.get(name.upper(), OpType.UNKNOWN)
-
-
 @dataclass(frozen=True)
 class WorkInfo:
     """An operation that has ended.
 
     Attributes:
-        op_type: its kind.
+        op_type: its kind, an OpType.
         seq: its number in the group; 0 of a message.
         time_started: when this rank called it, in simulated time from the epoch on.
         time_finished: when the function was called for it.
         active_duration: how long this rank's device was in it.
     """
 
-    op_type: OpType
+    op_type: Any
     seq: int
     time_started: datetime
     time_finished: datetime
@@ -79,20 +71,27 @@ class Completion(Watcher):
 
     Args:
         hook: called with a WorkInfo.
+        kinds: of operations, by their names, as the front end has them.
     """
 
-    def __init__(self, hook: Callable[[WorkInfo], Any]) -> None:
-        self._hook = hook
-        self._pending: deque[tuple[OpType, datetime, Work]] = deque()
+    def __init__(self, hook: Callable[[WorkInfo], Any], kinds: Mapping[str, Any] = OpType.__members__) -> None:
+        self._hook, self._kinds = hook, kinds
+        self._pending: deque[tuple[Any, datetime, Any]] = deque()
+
+    def _kind(self, name: str) -> Any:
+        """Returns the kind of an operation of a name."""
+        if name in OPS:
+            name = OPS[name].op_type
+        return self._kinds.get(name.upper(), self._kinds["UNKNOWN"])
 
     def before(self, group: Watched, operation: Operation) -> None:
         """Tells of those that have ended."""
-        while self._pending and go.IsDone(self._pending[0][2]._event.number):
+        while self._pending and go.IsDone(self._pending[0][2].core_number):
             self._tell()
 
-    def after(self, operation: Operation, work: Work) -> None:
+    def after(self, operation: Operation, work: Any) -> None:
         """Remembers the operation."""
-        self._pending.append((_kind(operation.name), _now(), work))
+        self._pending.append((self._kind(operation.name), _now(), work))
 
     def finish(self) -> None:
         """Waits for all, and tells of them."""

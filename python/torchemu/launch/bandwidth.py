@@ -38,29 +38,13 @@ def size(text: str) -> int:
     return number
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments to its parser."""
-    parser.description = (
-        "Times a collective over a sweep of sizes, on a fabric that has nothing else to do, with all ranks ready. "
-        "Only messages and reductions are simulated: no data, and no programs."
-    )
+def add_sizes(parser: argparse.ArgumentParser, factor: int) -> None:
+    """Adds the arguments that say which sizes are measured, and of which elements.
+
+    Args:
+        factor: that by which sizes grow, where the command does not say so.
+    """
     add = parser.add_argument
-    add("collective", choices=list(TABLE.kinds), metavar="COLLECTIVE", help=", ".join(TABLE.kinds))
-    add(
-        "--topology",
-        default="default",
-        metavar="NAME|FILE",
-        help="a topology.yaml, or a preset, which grows with the ranks (default: default)",
-    )
-    add(
-        "-g",
-        "--ngpus",
-        "--ranks",
-        dest="ranks",
-        type=positive,
-        default=0,
-        help="the number of ranks (default: the SIPs of the topology)",
-    )
     add(
         "-b",
         "--minbytes",
@@ -84,10 +68,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stepfactor",
         dest="factor",
         type=int,
-        default=2,
+        default=factor,
         metavar="FACTOR",
-        help="the factor by which sizes grow (default: 2)",
+        help=f"the factor by which sizes grow (default: {factor})",
     )
+    add(
+        "-d",
+        "--datatype",
+        dest="dtype",
+        default="float",
+        help="the type of elements, such as half or bfloat16 (default: float)",
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments to its parser."""
+    parser.description = (
+        "Times a collective over a sweep of sizes, on a fabric that has nothing else to do, with all ranks ready. "
+        "Only messages and reductions are simulated: no data, and no programs."
+    )
+    add = parser.add_argument
+    add("collective", choices=list(TABLE.kinds), metavar="COLLECTIVE", help=", ".join(TABLE.kinds))
+    add(
+        "--topology",
+        default="default",
+        metavar="NAME|FILE",
+        help="a topology.yaml, or a preset, which grows with the ranks (default: default)",
+    )
+    add(
+        "-g",
+        "--ngpus",
+        "--ranks",
+        dest="ranks",
+        type=positive,
+        default=0,
+        help="the number of ranks (default: the SIPs of the topology)",
+    )
+    add_sizes(parser, factor=2)
     add(
         "-i",
         "--stepbytes",
@@ -96,13 +113,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="SIZE",
         help="the bytes by which sizes grow, instead of a factor",
-    )
-    add(
-        "-d",
-        "--datatype",
-        dest="dtype",
-        default="float",
-        help="the type of elements, such as half or bfloat16 (default: float)",
     )
     add(
         "-o",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,9 +29,10 @@ from torchemu.launch.isolation import Isolation
 from torchemu.launch.log_files import LogFiles, streams
 from torchemu.profile.run import traced
 from torchemu.runtime import fabric
+from torchemu.runtime import program as programs
 from torchemu.runtime.environ import Launch
 from torchemu.runtime.fibers import NoThreadsError
-from torchemu.runtime.program import Module, Program, Script
+from torchemu.runtime.program import Module, Program
 from torchemu.runtime.tasks import Failure, Tasks
 
 _UNREADABLE = 2  # Python's exit status for a script that it cannot open
@@ -48,7 +50,14 @@ def run(options: argparse.Namespace) -> int:
             flag would do nothing.
     """
     try:
-        program = (Module if options.module else Script)([options.script, *options.args])
+        os.getcwd()
+    except FileNotFoundError:
+        raise RunError("the working directory is gone: change to another one") from None
+    try:
+        program = (Module if options.module else programs.program)([options.script, *options.args])
+    except ImportError as error:
+        print(f"torchemu: {error}", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"torchemu: can't open file {options.script!r}: {error.strerror}", file=sys.stderr)
         return _UNREADABLE
@@ -59,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
     with _told():
         flags.check(options)
         _choose_torch(options, program)
+        flags.check_isolated(options.isolate or (), program.first_path())
         launch = _launch(options, program)
         flags.check_filter(options.local_ranks_filter, launch.nproc)
     with contextlib.ExitStack() as stack:
@@ -138,6 +148,11 @@ class _Run:
         choices.sets = options.set_orders
         return self._repeated(choices)
 
+    @property
+    def _ranks(self) -> int:
+        """How many ranks there will be; 0 where the program makes them itself."""
+        return 0 if self._program.is_one_host() else self._launch.world_size
+
     def _repeated(self, choices: Choices) -> int:
         """Runs the program until it ends well, or has been restarted as often as it may be."""
         while True:
@@ -190,7 +205,7 @@ class _Run:
                     strictness = runtime.Strictness(strictness.check, choices.reorder)
                 world = stack.enter_context(runtime.opened(self._topology, options.ccl, strictness))
                 if self._options.faults and not self._restarts:
-                    world.add_faults(self._options.faults)
+                    world.add_faults(self._options.faults, self._ranks)
                 if mirror is not None:
                     mirror.begin(world)
             world.schedule, world.seed, world.numbers = choices.schedule, choices.seed, choices.numbers
@@ -263,6 +278,8 @@ def _ended(world: runtime.World, tasks: Tasks, mirror: mirroring.Mirror | None, 
     failed = failures.ordered(tasks.failures)
     if not silent:
         tuner_notes.tell(world)
+        for warning in world.warnings.values():
+            print(f"torchemu: warning: {warning}", file=sys.stderr)
     if failed:
         world.failure = failures.in_a_line(failed[0])
     return failed

@@ -15,9 +15,9 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.launch.blocking import loads_a_package
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
-from torchemu.runtime.frames import is_installed
 from torchemu.runtime.waiting import MICROSECOND, look, sleep
 
 _OF_RANK = re.compile(r"^/proc/(\d{7,})(?=/|$)")
@@ -67,7 +67,7 @@ def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
             return real(*args, **kwargs)
         context = runtime.current()
         again = process.looks_again(name, path, go.HostTime(context.world.handle, context.rank))
-        if again and context.is_host and not _loads_a_package():
+        if again and context.is_host and not loads_a_package():
             process.clock_reads += 1  # files may come from somewhere else: it is no deadlock so soon
             look(min(MICROSECOND * again, _LONGEST), f"os.{name}({path!r})")
             process.looked_at = go.HostTime(context.world.handle, context.rank)
@@ -101,17 +101,6 @@ def _is_programs() -> bool:
     while frame is not None and frame.f_globals.get("__name__") in _BETWEEN:
         frame = frame.f_back
     return frame is not None and is_program_file(frame.f_code.co_filename)
-
-
-def _loads_a_package() -> bool:
-    """Returns whether the rank is loading a module of an installed package, of which others would find a part."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        code, frame = frame.f_code, frame.f_back
-        imported = frame.f_code.co_filename.startswith("<frozen importlib")
-        if imported and code.co_name == "<module>" and is_installed(code.co_filename):
-            return True
-    return False
 
 
 def _path(args: tuple[Any, ...]) -> str:

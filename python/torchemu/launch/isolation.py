@@ -18,9 +18,11 @@ from torchemu.launch import (
     exits,
     files,
     loggers,
+    pipes,
     random_state,
     set_orders,
     signals,
+    sockets,
     surroundings,
 )
 from torchemu.launch.descriptors import Descriptors
@@ -95,6 +97,8 @@ class Isolation:
             surroundings,
             exec_calls,
             files,
+            sockets,
+            pipes,
             busy_loops,
             *([clock] if virtual_clock else []),
         ]

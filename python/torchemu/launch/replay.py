@@ -44,6 +44,12 @@ def replay(options: argparse.Namespace) -> int:
         return 0
     result = json.loads(text)
     ends = result["ends_us"]
-    print(f"{options.trace} on {options.topology}: {result['ranks']} ranks, {result['operations']} operations")
+    told = ", ".join(_counted(result[name], name) for name in ("ranks", "operations"))
+    print(f"{options.trace} on {options.topology}: {told}")
     print(f"{result['time_us']:.6f} us until the last rank ends; the first ends at {min(ends):.6f} us")
     return 0
+
+
+def _counted(n: int, what: str) -> str:
+    """Returns a number with what it counts, whose name is a plural."""
+    return f"{n} {what if n != 1 else what.removesuffix('s')}"

@@ -82,40 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the number of ranks (default: the SIPs of each topology)",
     )
-    add(
-        "-b",
-        "--minbytes",
-        dest="begin",
-        type=bandwidth.size,
-        default=1 << 10,
-        metavar="SIZE",
-        help="the first size, such as 8 or 64K (default: 1K)",
-    )
-    add(
-        "-e",
-        "--maxbytes",
-        dest="end",
-        type=bandwidth.size,
-        default=16 << 20,
-        metavar="SIZE",
-        help="the last size, such as 1G (default: 16M)",
-    )
-    add(
-        "-f",
-        "--stepfactor",
-        dest="factor",
-        type=int,
-        default=4,
-        metavar="FACTOR",
-        help="the factor by which sizes grow (default: 4)",
-    )
-    add(
-        "-d",
-        "--datatype",
-        dest="dtype",
-        default="float",
-        help="the type of elements, such as half or bfloat16 (default: float)",
-    )
+    bandwidth.add_sizes(parser, factor=4)
     add(
         "--set", action="append", default=[], dest="changes", metavar="KEY=VALUE,…",
         help="what if: figures of the topology, such as link.bandwidth=200,400,800 or network.nic.latency=500",

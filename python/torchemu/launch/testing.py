@@ -79,7 +79,7 @@ def _opened(stack: contextlib.ExitStack, setting: Setting) -> tuple[Launch, runt
     topology = stack.enter_context(fabric.fitting(setting.topology, launch.nnodes, launch.nproc))
     world = stack.enter_context(runtime.opened(topology, setting.ccl, strictness))
     if setting.faults:
-        world.add_faults(setting.faults)
+        world.add_faults(setting.faults, launch.world_size)
     return launch, world
 
 

@@ -7,9 +7,11 @@ import contextlib
 import dis
 import importlib.machinery
 import os
+import pkgutil
 import runpy
 import sys
 import types
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,11 @@ class Program:
     def run(self, name: str = "__main__") -> None:
         """Runs it as a module of that name, in the running rank."""
         code, about = self._loaded()
-        if self.recompile is not None and code.co_filename == about.get("__file__"):
+        if (
+            self.recompile is not None
+            and code.co_filename == about.get("__file__")
+            and os.path.isfile(code.co_filename)
+        ):
             code = self.recompile(Path(code.co_filename).read_bytes(), code.co_filename) or code
         main = types.ModuleType(name)
         main.__dict__.update(about, __builtins__=builtins)
@@ -54,7 +60,7 @@ class Program:
     def start(self, rank: int) -> None:
         """The whole of what one rank does."""
         sys.argv = list(self.argv)
-        sys.path.insert(0, self._first_path())
+        sys.path.insert(0, self.first_path())
         self.run()
 
     def again(self) -> None:
@@ -64,7 +70,8 @@ class Program:
     def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
         raise NotImplementedError
 
-    def _first_path(self) -> str:
+    def first_path(self) -> str:
+        """Returns the folder, or the archive, in which the program's modules are looked for first."""
         raise NotImplementedError
 
 
@@ -111,7 +118,7 @@ class Script(Program):
 
     def _beside(self, name: str) -> types.CodeType | None:
         """The code of a module in the file's folder; None if there is none, or none that Python can read."""
-        file = os.path.join(self._first_path(), f"{name}.py")
+        file = os.path.join(self.first_path(), f"{name}.py")
         try:
             return compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
         except (OSError, SyntaxError, ValueError):
@@ -120,8 +127,44 @@ class Script(Program):
     def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
         return self._code, dict(self._about)
 
-    def _first_path(self) -> str:
+    def first_path(self) -> str:
+        """Acts as Program.first_path."""
         return os.path.dirname(os.path.realpath(self._file))
+
+
+class Folder(Script):
+    """A folder, or an archive of such, whose __main__.py is the program, as for Python.
+
+    Raises:
+        OSError, SyntaxError: see Script.
+        ImportError: it has no __main__.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        Program.__init__(self, argv)
+        self._folder = os.path.abspath(argv[0])
+        importer: Any = pkgutil.get_importer(self._folder)
+        spec = importer.find_spec("__main__") if importer is not None else None
+        if spec is None or spec.loader is None:
+            raise ImportError(f"can't find '__main__' module in {argv[0]!r}")
+        self._file = spec.origin
+        self._code = spec.loader.get_code("__main__")
+        about = {"__file__": self._file, "__loader__": spec.loader, "__cached__": spec.cached}
+        self._about = {**about, "__package__": "", "__spec__": spec}
+
+    def first_path(self) -> str:
+        """Acts as Program.first_path."""
+        return self._folder
+
+
+def program(argv: Sequence[str]) -> Script:
+    """Returns the program of a command line, whose first word is the name of a file or of a folder.
+
+    Raises:
+        OSError, SyntaxError, ImportError: see Script and Folder.
+    """
+    is_folder = os.path.isdir(argv[0]) or zipfile.is_zipfile(argv[0])
+    return Folder(argv) if is_folder else Script(argv)
 
 
 class Module(Program):
@@ -154,7 +197,8 @@ class Module(Program):
         about = {"__file__": spec.origin, "__loader__": spec.loader, "__cached__": spec.cached}
         return code, {**about, "__package__": spec.parent, "__spec__": spec}
 
-    def _first_path(self) -> str:
+    def first_path(self) -> str:
+        """Acts as Program.first_path."""
         return os.getcwd()
 
 

@@ -69,7 +69,7 @@ _LONGEST_LOOK = 1000 * MICROSECOND
 _LOOKS_PER_DOUBLING = 16
 
 
-def look(ps: int, what: str, waitable: int = 0, at: object = None) -> None:
+def look(ps: int, what: str, waitable: int = 0, at: object = None, place: str = "") -> None:
     """Lets a look in vain take so many picoseconds. Where nothing else goes on than such looks, that is a deadlock.
 
     Args:
@@ -77,10 +77,14 @@ def look(ps: int, what: str, waitable: int = 0, at: object = None) -> None:
         what: the call, for the deadlock's report.
         waitable: the handle of what is looked for; 0 where there is none.
         at: where the rank notes itself what of it others may notice; None is nowhere.
+        place: that of the call in the program, where it is not the code that has called torchemu.
     """
     context = runtime.current()
     context.issue()
-    text, timed = f"{what} at {runtime.call_site()}", context.process is not None and context.process.has_read_clock()
+    text, timed = (
+        f"{what} at {place or runtime.call_site()}",
+        context.process is not None and context.process.has_read_clock(),
+    )
     timer = go.Poll(context.world.handle, context.rank, ps, text, waitable, timed)
     try:
         context.wait(timer)

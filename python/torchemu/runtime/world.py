@@ -94,6 +94,7 @@ class World:
         self.ordered = self.strictness.check  # who looks for what nothing orders is to know what ranks do
         self.unwaited = "error" if self.ordered else "warn"  # or "off": what becomes of uses before a wait()
         self.autotunes = False  # kernels of several configurations run in the fastest one
+        self.warnings: dict[str, str] = {}  # what is to be said at the end of a run, by what it is of
         self.watches = self.ordered  # somebody is to be told what operations use
         self.reported: set[tuple[int, str, int]] = set()  # uses before a wait() that were warned of
         if self.ordered:
@@ -146,19 +147,20 @@ class World:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
         return json.loads(go.Collectives(self.handle, first))
 
-    def add_faults(self, faults: str | Iterable[Mapping[str, Any]]) -> None:
+    def add_faults(self, faults: str | Iterable[Mapping[str, Any]], ranks: int = 0) -> None:
         """Lets things go wrong at simulated times.
 
         Args:
             faults: a YAML file, or the entries of one, such as ``{"kill": 2, "at": 3e6}``; times are in nanoseconds.
+            ranks: how many there will be; 0 is as many as there may be.
 
         Raises:
             OSError, ValueError: it cannot be read; what is wrong in it, all at once.
         """
         if isinstance(faults, str):
-            go.LoadFaults(self.handle, faults)
+            go.LoadFaults(self.handle, faults, ranks)
         elif entries := [dict(fault) for fault in faults]:
-            go.AddFaults(self.handle, json.dumps({"faults": entries}))  # JSON is YAML
+            go.AddFaults(self.handle, json.dumps({"faults": entries}), ranks)  # JSON is YAML
 
     @property
     def is_here(self) -> bool:

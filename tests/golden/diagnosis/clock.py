@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
 t = torch.ones(1 << 20, device="cuda")
 t[0].item()  # waits for it
 start = time.perf_counter()

@@ -6,6 +6,7 @@ import torch.distributed as dist
 
 dist.init_process_group("nccl")
 rank = dist.get_rank()
+torch.cuda.set_device(rank)
 data, model = dist.new_group([0, 1]), dist.new_group([0, 1])
 grads, norms = torch.ones(4, device="cuda"), torch.ones(2, device="cuda")
 if rank == 0:

@@ -5,6 +5,7 @@ import torch
 import torch.distributed as dist
 
 dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
 x = torch.ones(4, device="cuda")
 if dist.get_rank() == 0:
     dist.broadcast(x, src=0)

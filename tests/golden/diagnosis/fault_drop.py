@@ -8,8 +8,9 @@ import torch
 import torch.distributed as dist
 
 dist.init_process_group("nccl", timeout=timedelta(seconds=30))
+torch.cuda.set_device(dist.get_rank())
 for _ in range(10):
     time.sleep(0.001)
-    t = torch.ones(4)
+    t = torch.ones(4, device="cuda")
     dist.all_reduce(t)
     t.tolist()

@@ -5,6 +5,7 @@ import torch
 import torch.distributed as dist
 
 dist.init_process_group("nccl")
-x = torch.ones(64)
+torch.cuda.set_device(dist.get_rank())
+x = torch.ones(64, device="cuda")
 dist.all_reduce(x)
 print(x.sum())

@@ -8,7 +8,8 @@ import torch
 import torch.distributed as dist
 
 dist.init_process_group("nccl", timeout=timedelta(seconds=1))
-t = torch.ones(4)
+torch.cuda.set_device(dist.get_rank())
+t = torch.ones(4, device="cuda")
 if dist.get_rank() == 2:
     time.sleep(3)
 dist.all_reduce(t)

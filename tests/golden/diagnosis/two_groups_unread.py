@@ -6,6 +6,7 @@ import torch.distributed as dist
 
 dist.init_process_group("nccl")
 rank = dist.get_rank()
+torch.cuda.set_device(rank)
 groups = [dist.new_group([i, (i + 1) % 4]) for i in range(4)]
 t = torch.ones(2, device="cuda")
 for i in rank, rank - 1:

@@ -42,6 +42,13 @@ def test_a_message_takes_what_a_broadcast_to_one_takes(ping: Path, capsys: pytes
     assert (got["ranks"], got["operations"]) == (2, 4)
 
 
+def test_one_rank_is_no_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "alone.goal"
+    file.write_text("num_ranks 1\n\nrank 0 {\nl1: calc 100\n}\n")
+    assert cli.main(["replay", str(file)]) == 0
+    assert f"{file} on default: 1 rank, 1 operation\n" in capsys.readouterr().out
+
+
 def test_text(ping: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["replay", str(ping), "--topology", "nodes2x8"]) == 0
     assert f"{ping} on nodes2x8: 2 ranks, 4 operations\n" in capsys.readouterr().out

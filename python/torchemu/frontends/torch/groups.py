@@ -6,7 +6,7 @@ import copy
 import functools
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -80,6 +80,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         self._coalescing: list[Any] | None = None
         self._name, self._desc = membership.name, "undefined"
         self._splits = 0
+        self.is_placed = False  # it is known on which devices it is
         self.monitored = 0  # monitored barriers so far
         self._extra = timedelta()  # for the next operation, beside the limit
         self._limit, self._is_counted_on = _DEFAULT, False
@@ -113,10 +114,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def _start(self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool) -> AhbmWork:
         context, run = runtime.current(), session.current()
         used = [*outs, *ins] if ins else list(outs)
+        host = on_host or not used or run.is_on_host(used[0])
         if self.backend == "nccl" and used:
-            checks.types(call.name, used[0].dtype)
-            if context.world.ordered and run.refuse_hosts is not None and not on_host:
-                run.refuse_hosts(self, used)
+            self._check_nccl(call, used, host, on_host)
         if run.before_use is not None:
             run.before_use(used)
         given = outs if ins is None else ins
@@ -125,7 +125,6 @@ class AhbmGroup(Named, dist.ProcessGroup):
         if context.stream_order is not None:
             ordering.look(context, call.name, given)
         count = _IN_PLACE if ins is None else len(ins)
-        host = on_host or not used or run.is_on_host(used[0])
         core, site = self._core if host else self._device_core, context.world.site()
         stream = self._order(context, host, is_barrier=on_host)
         context.last = call.name, site
@@ -143,6 +142,28 @@ class AhbmGroup(Named, dist.ProcessGroup):
             work.noted(context, call.name, site, self.membership, given)
         profiles.note(self.backend, call.name, given, work)
         return work
+
+    def _check_nccl(self, call: Call, used: Sequence[torch.Tensor], host: bool, on_host: bool) -> None:
+        """Looks at the tensors of a collective, and refuses what NCCL does.
+
+        Args:
+            host: the first one is in the host's memory.
+            on_host: as it has to be, for NCCL itself would allocate it.
+        """
+        checks.types(call.name, used[0].dtype)
+        if on_host:
+            return
+        run = session.current()
+        if runtime.current().world.ordered and run.refuse_hosts is not None:
+            run.refuse_hosts(self, used)
+        if host or not self.is_placed:
+            self._suspect(call.name, used, host)
+
+    def _suspect(self, call: str, used: Sequence[torch.Tensor], host: bool) -> None:
+        """Looks at what would be an error on a cluster."""
+        suspect = session.current().suspect
+        if suspect is not None:
+            suspect(self, call, used, host)
 
     def _order(self, context: runtime.Context, host: bool, is_barrier: bool = False) -> int:
         """Returns the stream whose operations one comes after. What gloo does in the host's memory follows no device;
@@ -193,6 +214,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         else:
             unwaited_uses.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)
+        if self.backend == "nccl" and (host or not self.is_placed):
+            self._suspect("send" if sending else "recv", [tensor], host)
         stream = self._order(context, host)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
         context.last = verb, site = "send" if sending else "recv", site
@@ -528,6 +551,10 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Answers as NCCL does without memory of its own: tensors are PyTorch's."""
         return False
+
+    def allocate_tensor(self, size: int, *, dtype: Any = None, device: Any = None) -> NoReturn:
+        """Refuses to allocate what supports_tensor_alloc has said that it cannot."""
+        raise RuntimeError(f"Backend {self.backend} does not support allocateTensor: make tensors by torch.empty")
 
     def _get_backend(self, device: Any) -> AhbmGroup:
         if torch.device(device).type == "cpu" and host_tensors.are_refused(self):

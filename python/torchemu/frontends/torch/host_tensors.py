@@ -54,7 +54,7 @@ def refuse(group: Any, tensors: Sequence[torch.Tensor]) -> None:
     """
     if places.of(tensors[0]) is not None and places.of(tensors[-1]) is not None:
         return
-    if not (are_refused(group) and _is_programs_own()):
+    if not (are_refused(group) and is_programs_own()):
         return
     if places.is_on_host(tensors[0]):
         raise RuntimeError(NO_BACKEND)
@@ -62,7 +62,7 @@ def refuse(group: Any, tensors: Sequence[torch.Tensor]) -> None:
         raise ValueError("Tensors must be CUDA and dense")
 
 
-def _is_programs_own() -> bool:
+def is_programs_own() -> bool:
     """Reports whether the function of torch.distributed that runs was called by none of PyTorch's own."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_on_the_way(frame.f_code):

@@ -32,6 +32,7 @@ from torchemu.frontends.torch import (
     libraries,
     loading,
     membership,
+    nccl_methods,
     normalizing,
     packages,
     profiles,
@@ -43,12 +44,14 @@ from torchemu.frontends.torch import (
     spawning,
     state,
     stores,
+    suspicions,
     switches,
     symmetric,
     workers,
 )
 from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
+from torchemu.frontends.torch.nccl_methods import NcclMethods
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing import _helper
 from torchemu.runtime import group_makers
@@ -59,6 +62,7 @@ def install(run: Session, seed: int) -> None:
     state.install(run, seed)
     switches.install(run)
     hooks.install(run)
+    nccl_methods.install(run)
     libraries.install(run)
     registries.install(run)
     _install_futures(run)
@@ -125,6 +129,7 @@ def _install_devices(run: Session) -> None:
     run.on_end.append(device.end)
     has_data = (lambda: True) if run.data else device.elements.are_kept
     host_tensors.install(run)
+    suspicions.install(run)
     run.put_off = lambda work: device.goes_on(work) if has_data() else device.moves_nothing(work)
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
@@ -301,7 +306,7 @@ class ProcessGroupGloo(AhbmGroup):
     create_default_device = create_device
 
 
-class ProcessGroupNCCL(AhbmGroup):
+class ProcessGroupNCCL(NcclMethods):
     """A group that the program has asked for as nccl."""
 
     Options = _Options

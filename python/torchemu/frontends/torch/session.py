@@ -37,6 +37,8 @@ class Session:
         put_off: is called with a work that the host need not wait for; it answers whether the host goes on although
             the work's data is not in place. None: hosts wait for data.
         is_on_host: says whether a tensor is in the host's memory, and not on a device.
+        suspect: is called with the same, the name of the call and whether the first tensor is the host's, where that
+            may be an error on a cluster.
         refuse_hosts: is called with a group of nccl and the tensors of a call; it raises where one is the host's.
     """
 
@@ -51,6 +53,7 @@ class Session:
         self.put_off: Callable[[Any], bool] | None = None
         self.is_on_host: Callable[[torch.Tensor], bool] = lambda tensor: True
         self.refuse_hosts: Callable[[Any, Sequence[torch.Tensor]], None] | None = None
+        self.suspect: Callable[[Any, str, Sequence[torch.Tensor], bool], None] | None = None
         self._last: runtime.Context | None = None
         self._begun: set[int] = set()  # numbers of threads
 

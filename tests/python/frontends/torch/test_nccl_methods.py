@@ -1,12 +1,13 @@
 """Methods of PyTorch's ProcessGroupNCCL that programs call, beside collectives."""
 
+import os
 import time
 from datetime import timedelta
 
 import pytest
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import ErrorType
+from torch._C._distributed_c10d import ErrorType, OpType
 
 import torchemu
 
@@ -15,7 +16,7 @@ real = torchemu.distributed(world_size=2, torch="real", virtual_clock=True)
 
 @real
 def test_what_they_answer():
-    """Groups answer as on an H200, but for what NCCL alone can do: no group shrinks, and tensors are PyTorch's."""
+    """Groups answer as on an H200, but for what NCCL alone can do: tensors are PyTorch's."""
     dist.init_process_group("nccl")
     backend = dist.group.WORLD._get_backend(torch.device("cuda"))
     assert backend.get_error() is ErrorType.SUCCESS
@@ -23,7 +24,7 @@ def test_what_they_answer():
     assert kind.get_build_nccl_version() == kind.get_runtime_nccl_version() == tuple(torch.cuda.nccl.version())
     policies = kind.NCCL_CTA_POLICY_DEFAULT, kind.NCCL_CTA_POLICY_EFFICIENCY, kind.NCCL_CTA_POLICY_ZERO
     assert policies == (0, 1, 2)
-    assert not backend.supports_shrinking and not backend.supports_tensor_alloc(torch.device("cuda"))
+    assert backend.supports_shrinking and not backend.supports_tensor_alloc(torch.device("cuda"))
 
 
 @pytest.mark.parametrize("extended", [False, True])
@@ -42,3 +43,81 @@ def test_the_next_operation_may_have_more_time(extended):
 
     with pytest.raises(dist.DistBackendError, match=rf"after 1000 ms.*\(collective #{int(extended)} of group 0\)"):
         program()
+
+
+four = torchemu.distributed(world_size=4, torch="real")
+
+
+@pytest.mark.parametrize("flags", [dist.distributed_c10d.SHRINK_DEFAULT, dist.distributed_c10d.SHRINK_ABORT])
+@four
+def test_a_shrunk_group_takes_the_place_of_the_default_one(flags):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    before = dist.group.WORLD
+    dist.all_reduce(torch.ones(2, device="cuda"))
+    if rank in (1, 3):
+        return
+    made = dist.shrink_group([3, 1], shrink_flags=flags)
+    assert made is dist.group.WORLD and made is not before
+    assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (rank // 2, 2, "nccl")
+    assert (made.group_desc, dist.get_process_group_ranks(made)) == ("default:shrunken", [0, 2])
+    x = torch.full((2,), float(rank), device="cuda")
+    dist.all_reduce(x)
+    assert x.tolist() == [2.0, 2.0]
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@four
+def test_a_shrunk_group_beside_the_default_one():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    group = dist.new_group([1, 2, 3])
+    if rank in (1, 3):
+        made = dist.shrink_group([1], group)
+        x = torch.full((2,), float(rank), device="cuda")
+        dist.broadcast(x, group=made, group_src=1)
+        assert (x.tolist(), made.size(), made.rank()) == ([3.0, 3.0], 2, rank // 2)
+    elif rank == 2:
+        with pytest.raises(RuntimeError, match="Current rank 1 is in the exclusion list"):
+            dist.shrink_group([1], group)
+    dist.barrier()
+
+
+@real
+def test_groups_of_gloo_do_not_shrink():
+    dist.init_process_group("gloo")
+    with pytest.raises(TypeError, match="does not support shrinking"):
+        dist.shrink_group([1])
+
+
+@real
+def test_a_function_hears_of_what_has_ended():
+    dist.init_process_group("nccl")
+    group, told, x = dist.group.WORLD, [], torch.ones(1 << 16, device="cuda")
+    os.environ["TORCH_NCCL_ENABLE_TIMING"] = "0"
+    with pytest.raises(dist.DistBackendError, match="TORCH_NCCL_ENABLE_TIMING"):
+        group._register_on_completion_hook(told.append)
+    os.environ["TORCH_NCCL_ENABLE_TIMING"] = "1"
+    group._register_on_completion_hook(told.append)
+    with pytest.raises(dist.DistBackendError, match="already registered"):
+        group._register_on_completion_hook(told.append)
+    dist.all_reduce(x)
+    dist.broadcast(x, 0)
+    assert not told
+    torch.cuda.synchronize()
+    dist.barrier()
+    assert [(w.op_type, w.seq) for w in told] == [(OpType.ALLREDUCE, 0), (OpType.BROADCAST, 1)]
+    assert all(w.time_started < w.time_finished and w.active_duration > timedelta() for w in told)
+    dist.destroy_process_group()
+    assert len(told) == 3
+
+
+@real
+def test_tensors_are_pytorchs():
+    dist.init_process_group("nccl")
+    backend = dist.group.WORLD._get_backend(torch.device("cuda"))
+    with pytest.raises(RuntimeError, match="Backend nccl does not support allocateTensor"):
+        backend.allocate_tensor(4, dtype=torch.float32, device=torch.device("cuda"))

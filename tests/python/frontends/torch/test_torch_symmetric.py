@@ -234,3 +234,28 @@ def test_what_a_handle_says():
     known = [None] * 3
     dist.all_gather_object(known, (handle.buffer_ptrs, handle.signal_pad_ptrs))
     assert known[0] == known[1] == known[2] and len({*known[0][0], *known[0][1]}) == 6
+
+
+@pytest.mark.parametrize("is_symmetric", [False, True])
+@torchemu.distributed(world_size=3, torch="real")
+def test_collectives_by_copies_alone(is_symmetric):
+    """Their results are right after wait_tensor, as they are on a stream of their own."""
+    rank, world, group = started()
+    wait = torch.ops._c10d_functional.wait_tensor
+
+    def given(shape, seed):
+        made = value(rank, shape, seed).cuda()
+        if not is_symmetric:
+            return made
+        kept = symmetric.empty(shape, device="cuda").copy_(made)
+        symmetric.rendezvous(kept, group)
+        return kept
+
+    for seed in range(2):
+        gathered = wait(torch.ops.symm_mem._low_contention_all_gather(given((2, 5), seed), group.group_name))
+        assert torch.equal(gathered.cpu(), torch.cat([value(peer, (2, 5), seed) for peer in range(world)]))
+        whole = torch.stack([value(peer, (2 * world, 5), seed) for peer in range(world)])
+        for op, expected in (("sum", whole.sum(0)), ("avg", whole.mean(0))):
+            part = given((2 * world, 5), seed)
+            reduced = wait(torch.ops.symm_mem._low_contention_reduce_scatter(part, op, group.group_name))
+            torch.testing.assert_close(reduced.cpu(), expected.chunk(world)[rank])

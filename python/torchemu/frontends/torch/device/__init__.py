@@ -20,6 +20,7 @@ from torchemu.frontends.torch.device import (
     deferral,
     device_program_memory,
     elements,
+    fakes,
     foreach,
     networks,
     norms,
@@ -54,6 +55,7 @@ def install() -> None:
     norms.put(_replaced)
     replicas.put(_replaced)
     attention.put(_replaced)
+    fakes.put(_replaced)
     casts.put(_replaced)
 
 

@@ -19,6 +19,7 @@ from torchemu.frontends.torch.device import (
     launches,
     legacy,
     memory,
+    named,
     places,
     streams,
 )
@@ -87,7 +88,7 @@ def set_device(device: Any) -> None:
         AcceleratorError: there is no such device.
         ValueError: it is the host, or has no number.
     """
-    _set_index(_number(device))
+    _choose(_number(device))
 
 
 def _set_index(index: int) -> None:
@@ -95,10 +96,16 @@ def _set_index(index: int) -> None:
         context().device = places.found(torch.device("cuda", index)).number
 
 
+def _choose(index: int) -> None:
+    """Makes a device the current one because the program says so."""
+    named.note_current()
+    _set_index(index)
+
+
 def _exchange(index: int) -> int:
     """Makes a device the current one, unless the number is negative, and returns the one before."""
     before = context().device
-    _set_index(index)
+    _choose(index)
     return before if index >= 0 else -1
 
 
@@ -230,7 +237,7 @@ def _put_below(replaced: Replacements) -> None:
         torch._C,
         {
             "_cuda_getDevice": current_device,
-            "_cuda_setDevice": _set_index,
+            "_cuda_setDevice": _choose,
             "_cuda_exchangeDevice": _exchange,
             "_cuda_maybeExchangeDevice": _exchange,
             "_cuda_getDeviceCount": places.count,
@@ -348,7 +355,7 @@ def _put_accelerator(replaced: Replacements) -> None:
             "_get_accelerator": found,
             "_accelerator_getAccelerator": found,
             "_accelerator_getDeviceIndex": initialization.before(current_device),
-            "_accelerator_setDeviceIndex": initialization.before(_set_index),
+            "_accelerator_setDeviceIndex": initialization.before(_choose),
             "_accelerator_getStream": streams.current_stream,
             "_accelerator_setStream": streams.set_stream,
             "_accelerator_synchronizeDevice": initialization.before(streams.synchronize),

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device import named, places
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
 _to_copy = torch.ops.aten._to_copy.default
@@ -51,6 +51,7 @@ def to(self: torch.Tensor, *given: Any, **kwargs: Any) -> torch.Tensor:
         args, copy = args[:3], args[3]
     elif len(args) == 3 and isinstance(args[0], torch.dtype):
         args, copy = args[:2], args[2]
+    named.note(args[0] if args else kwargs.get("device"))
     device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
     if device is None and len(args) + len(kwargs) > 0 and isinstance(args[0] if args else None, int):
         device = torch.device("cuda", args[0])
@@ -75,6 +76,7 @@ def cuda(
     self: torch.Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = torch.preserve_format
 ) -> torch.Tensor:
     """Tensor.cuda."""
+    named.note(device)
     device = torch.device("cuda") if device is None else device
     return to(self, places.meant(device), non_blocking=non_blocking, memory_format=memory_format)
 

@@ -19,9 +19,11 @@ from torchemu.frontends.torch.device import (
     cpu_dtypes,
     deferral,
     device_program_memory,
+    fakes,
     generators,
     launches,
     mixing,
+    named,
     ordering,
     places,
     products,
@@ -79,7 +81,9 @@ class RankMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and not all(map(is_plain, types)):
-            return NotImplemented if TRACED.isdisjoint(types) else func(*args, **(kwargs or {}))
+            return NotImplemented if TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
+        if fakes.are_made():
+            return fakes.handed_on(func, args, kwargs)
         op = KNOWN.get(func)
         if op is None:
             if isinstance(func, HigherOrderOperator):
@@ -300,6 +304,8 @@ class RankMode(TorchDispatchMode):
         like = args[0] if args and isinstance(args[0], torch.Tensor) else None
         at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None, self.last)
         pinned = kwargs.get("pin_memory")
+        if at is not None and (asked := kwargs.get("device")) is not None and asked.index is not None:
+            named.note(asked)
         if device is not None or pinned:
             kwargs = (
                 {**kwargs, "device": device, "pin_memory": False}

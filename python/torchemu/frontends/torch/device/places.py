@@ -57,6 +57,12 @@ def place(kind: str, number: int) -> Place:
     return known
 
 
+def is_own_word(device: torch.device) -> bool:
+    """Reports whether an object is that by which tensors on a place name it."""
+    known = _PLACES.get((device.type, device.index))
+    return known is not None and known.device is device
+
+
 def here(kind: str = "cuda") -> Place:
     """Returns the current device of the running rank."""
     return place(kind, context().device)

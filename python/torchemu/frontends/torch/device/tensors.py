@@ -16,6 +16,8 @@ from torchemu.frontends.torch.device import (
     arrays,
     device_copies,
     device_program_memory,
+    fakes,
+    named,
     places,
     reading,
     storages,
@@ -61,7 +63,7 @@ def device(self: torch.Tensor) -> torch.device:
         where = None
     if where is None:
         where = places.of_wrapper(self)
-    return _raw_device(self) if where is None else where.device
+    return fakes.meant(_raw_device(self)) if where is None else where.device
 
 
 _DEVICE = property(device)
@@ -190,6 +192,7 @@ def _put_from_data(replaced: Replacements, name: str) -> None:
             if isinstance(given, torch.Tensor) and name in ("as_tensor", "asarray", "tensor"):
                 return _from_tensor(original, name, given, args, kwargs)
             return original(*args, **kwargs)
+        named.note(device)
         want = places.meant(device)
         if want is None or (not places.is_simulated(want) and want.type != "cpu"):
             return original(*args, device=want, **kwargs)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import dispatch, elements, functional, generators, layouts, places
+from torchemu.frontends.torch.device import dispatch, elements, fakes, functional, generators, layouts, places
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import call_site, go
 from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned, result_place
@@ -84,7 +84,9 @@ class TimingMode(RankMode):
         if elements.are_kept():
             return super().__torch_dispatch__(func, types, args, kwargs)
         if types and not all(map(dispatch.is_plain, types)):
-            return NotImplemented if dispatch.TRACED.isdisjoint(types) else func(*args, **(kwargs or {}))
+            return NotImplemented if dispatch.TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
+        if fakes.are_made():
+            return fakes.handed_on(func, args, kwargs)
         op = KNOWN.get(func) or learned(func)
         return _TIMED[op.kind](self, op, args, kwargs or {})
 

@@ -63,6 +63,22 @@ def _group_for_collectives(name: str) -> AhbmGroup:
     return groups[membership.key]
 
 
+def _all_gather(given: torch.Tensor, group_name: str) -> torch.Tensor:
+    """Gathers tensors by copies from the peers' memory, into which those go first that are not symmetric."""
+    if not is_symmetric(given):
+        memory = symmetric.get_symm_mem_workspace(group_name, given.nbytes)
+        given = memory.get_buffer(memory.rank, given.shape, given.dtype).copy_(given)
+    return symmetric._low_contention_all_gather(given, group_name)
+
+
+def _reduce_scatter(given: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:
+    """Sums up, or takes the mean of, what ranks have for this one, after copies between the peers' memory."""
+    if is_symmetric(given):
+        return symmetric._low_contention_reduce_scatter(given, reduce_op, group_name)
+    workspace = symmetric.get_symm_mem_workspace(group_name, given.nbytes)
+    return symmetric._low_contention_reduce_scatter_with_workspace(given, reduce_op, workspace)
+
+
 def _multicast(name: str) -> Any:
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise RuntimeError(f"symm_mem::{name}: simulated devices have no multicast (has_multicast_support says so)")
@@ -79,6 +95,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
         a, bs, dim, group, return_A=return_A
     ),
     "fused_matmul_reduce_scatter": symmetric._fused_matmul_reduce_scatter_fallback,
+    "_low_contention_all_gather": _all_gather,
+    "_low_contention_reduce_scatter": _reduce_scatter,
     **{name: _multicast(name) for name in ("multimem_all_reduce_", "multimem_one_shot_all_reduce")},
 }
 
