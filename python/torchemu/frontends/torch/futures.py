@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -110,8 +110,23 @@ def _look(future: Any) -> None:
     waiting.look(looks.longer(), "done()")
 
 
+def describe(future: Any, what: str, needs: Sequence[int]) -> None:
+    """Notes what a future is of, for the report of a deadlock, and the ranks that can give it a result."""
+    future._torchemu_of = what, needs
+
+
 def wait(self: Any) -> Any:
     """Its result; raises its error."""
     if not _is_done(self) and runtime.running() is not None:
         resolve(self)
+        if not _is_done(self):
+            _wait_for_others(self)
     return _wait(self)
+
+
+def _wait_for_others(future: Any) -> None:
+    """Lets others run until one of them, a thread of the rank, has given the future a result."""
+    what, needs = getattr(future, "_torchemu_of", ("a Future", ()))
+    line = waiting.Line()
+    future.add_done_callback(lambda _: line.call_all())
+    line.wait(what, needs=needs)

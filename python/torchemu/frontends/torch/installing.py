@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
-import torch.distributed.rpc as rpc
 from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
 
@@ -49,6 +48,7 @@ from torchemu.frontends.torch import (
 )
 from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
+from torchemu.frontends.torch.rpc import installing as rpc
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing import _helper
 from torchemu.runtime import makers
@@ -77,6 +77,7 @@ def install(run: Session, seed: int) -> None:
     packages.install(run)
     import_locks.install(run)
     workers.install(run)
+    rpc.install(run)
     _install_numbers(run)
     buffers.install(run)
 
@@ -207,19 +208,12 @@ def _install_recorder(run: Session) -> None:
 def _install_refusals(run: Session) -> None:
     """Lets what has no part in a simulated cluster say so in a line."""
 
-    def init_rpc(*_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError(
-            "torch.distributed.rpc.init_rpc: remote procedure calls need processes of their own, and ranks of torchemu "
-            "are threads of one; use collectives, send and recv, or a store"
-        )
-
     def launch_agent(*_: Any) -> NoReturn:
         raise RuntimeError(
             "torch.distributed.run: it starts processes of the system, which find no ranks of torchemu; let torchemu "
             "run start the script, with --nproc-per-node, or start ranks by torch.multiprocessing.spawn"
         )
 
-    run.replace(rpc, "init_rpc", init_rpc)
     launcher = "torch.distributed.launcher.api"
     run.on_load[launcher] = lambda api: run.replace(api, "launch_agent", launch_agent)
 
