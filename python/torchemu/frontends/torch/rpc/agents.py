@@ -86,6 +86,7 @@ class TensorPipeAgent:
         self.ms = milliseconds(opts.rpc_timeout)
         self.slots = Slots(opts.num_worker_threads)
         self.is_running, self.pending = True, dict[object, Callable[[str], None]]()
+        self._has_begun, self._places = False, threads.Places()
         self._numbers = itertools.count()
         others = [*self.cluster.agents.values()]
         self.cluster.agents[worker_id] = self
@@ -109,6 +110,17 @@ class TensorPipeAgent:
                     "same name."
                 )
         return found
+
+    def begin(self) -> None:
+        """Makes it the running rank's, and lets those go on that others have sent it messages for."""
+        self._has_begun = True
+        _current.get()[:] = [self]
+        self._places.call_all()
+
+    def await_begin(self) -> None:
+        """Blocks the running thread, of its rank, until it has begun."""
+        if not self._has_begun:
+            self._places.is_called("the begin of an RPC agent", None)
 
     def number(self) -> int:
         """Returns a number that the rank gives to one thing only."""
@@ -237,11 +249,6 @@ def current() -> Agent:
             "Current RPC agent is not set! Did you initialize the RPC framework (e.g. by calling `rpc.init_rpc`)?"
         )
     return found[0]
-
-
-def set_current(agent: Agent) -> None:
-    """Makes it the running rank's."""
-    _current.get()[:] = [agent]
 
 
 def reset() -> None:

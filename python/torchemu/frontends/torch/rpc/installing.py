@@ -5,8 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import pickle
-import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +14,8 @@ import torch.distributed.rpc as rpc
 from torch._C import _distributed_autograd, _distributed_rpc
 from torch.distributed.rpc import api, backend_registry, internal
 
-from torchemu import runtime
 from torchemu.frontends.torch.packages import Variables
-from torchemu.frontends.torch.rpc import agents, calls, contexts, optimizers, passes, references
+from torchemu.frontends.torch.rpc import agents, calls, contexts, optimizers, passes, references, waits
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime.rank_local import RankTable
 
@@ -38,7 +35,7 @@ _RPC: dict[str, Any] = {
     "_is_current_rpc_agent_set": agents.is_set,
     "_reset_current_rpc_agent": agents.reset,
     "_rref_context_get_debug_info": references.debug_info,
-    "_set_and_start_rpc_agent": agents.set_current,
+    "_set_and_start_rpc_agent": agents.Agent.begin,
     "_set_profiler_node_id": lambda number: None,
     "_set_rpc_timeout": agents.set_rpc_timeout,
     "get_rpc_timeout": agents.get_rpc_timeout,
@@ -65,14 +62,6 @@ _VARIABLES = {
     api: ("_ALL_WORKER_NAMES", "_all_gather_sequence_id", "_default_pickler"),
 }
 """Variables of PyTorch's modules that each rank has for itself."""
-
-
-class _Threading:
-    """The module threading: in ranks, the rank's own."""
-
-    def __getattr__(self, name: str) -> Any:
-        process: Any = runtime.process() if runtime.running() is not None else None
-        return getattr(threading if process is None else process.copies.load("threading"), name)
 
 
 class _Meeting:
@@ -124,7 +113,7 @@ def install(run: Session) -> None:
                     run.replace(owner, name, value)
     for module in (rpc, api):
         run.replace(module, "RRef", references.RRef)
-    run.replace(api, "threading", _Threading())
+    run.replace(api, "threading", waits.Threading())
     run.replace(api, "_all_gather_sequence_id_to_states", RankTable(lambda: collections.defaultdict(api.AllGatherStates)))
     run.replace(backend_registry, "_init_process_group", _Meeting)
     run.replace(backend_registry, "_tensorpipe_exchange_and_check_all_device_maps", _exchanged)
@@ -155,6 +144,7 @@ def _optimize_in_python(run: Session, module: Any) -> None:
     run.replace(module, "_new_script_local_optimizer", optimizers.new_local_optimizer)
     run.replace(module, "_script_local_optimizer_step", optimizers.step)
     run.replace(module, "RRef", references.RRef)
+    run.replace(module._LocalOptimizer, "global_lock", waits.Turns())
 
 
 def _noting_models(init: Callable[..., None]) -> Callable[..., None]:

@@ -135,6 +135,7 @@ def deliver(sender: Agent, to: Agent, nbytes: int, action: Callable[[], object])
 
     def arrive() -> None:
         come()
+        to.await_begin()
         action()
 
     begin(to, f"an RPC from {sender.name}", arrive)

@@ -158,7 +158,7 @@ class PyRRef:
                 self._types = api._rref_typeof_on_owner(self, False)
             else:
                 self._types = api._rref_typeof_on_user(self, timeout, False)
-        return self._types.wait() if blocking else self._types
+        return self._types  # PyTorch's is a future, too, whatever is asked for
 
     def _get_future(self) -> Any:
         return self._made
