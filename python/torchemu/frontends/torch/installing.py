@@ -74,10 +74,10 @@ def install(run: Session, seed: int) -> None:
     spawning.install(run)
     checkpoints.install(run)
     loading.install(run)
+    rpc.install(run)
     packages.install(run)
     import_locks.install(run)
     workers.install(run)
-    rpc.install(run)
     _install_numbers(run)
     buffers.install(run)
 

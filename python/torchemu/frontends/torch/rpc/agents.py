@@ -57,6 +57,7 @@ class TensorPipeAgent:
 
     Attributes:
         id, name, options, reverse_device_maps: the arguments.
+        info: what others know of the worker.
         rank: the worker's in the World.
         context: of the rank.
         cluster: what the agents have in common.
@@ -90,7 +91,8 @@ class TensorPipeAgent:
         self._numbers = itertools.count()
         others = [*self.cluster.agents.values()]
         self.cluster.agents[worker_id] = self
-        self._infos = {info.id: info for info in self._known(WorkerInfo(name, worker_id), others)}
+        self.info = WorkerInfo(name, worker_id)
+        self._infos = {info.id: info for info in self._known(self.info, others)}
 
     def _known(self, own: WorkerInfo, others: list[TensorPipeAgent]) -> list[WorkerInfo]:
         """Returns the workers there are, after this one has told its name. Others are those that were there before it.
@@ -150,7 +152,7 @@ class TensorPipeAgent:
             RuntimeError: there is no such worker.
         """
         if worker is None:
-            return self._infos[self.id]
+            return self.info
         kind = "name" if isinstance(worker, str) else "id"
         for info in self._infos.values():
             if worker == (info.name if kind == "name" else info.id):

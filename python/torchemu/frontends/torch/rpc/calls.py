@@ -101,8 +101,7 @@ class Call:
 
     def _answer(self, value: Any) -> None:
         data, tensors = internal.serialize(value)
-        to = self.target.get_worker_info(self.agent.id)
-        parcel = messages.packed(self.target, to, data, tensors, self.context, answers=True)
+        parcel = messages.packed(self.target, self.agent.info, data, tensors, self.context, answers=True)
         messages.deliver(self.target, self.agent, parcel.nbytes, lambda: self._take(parcel))
 
     def _refuse(self, error: BaseException) -> None:

@@ -96,7 +96,7 @@ class PyRRef:
 
     def owner(self) -> WorkerInfo:
         """Returns what is known of the owner."""
-        return agents.current().get_worker_info(self._held.owner.id)
+        return self._held.owner.info
 
     def owner_name(self) -> str:
         """Returns the owner's name."""
