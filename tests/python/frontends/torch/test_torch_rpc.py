@@ -96,7 +96,7 @@ def sleep(seconds):
 
 def nested(names):
     first, *others = names
-    return rpc.rpc_sync(first, nested, (others,)) + [rpc.get_worker_info().name] if others else [first]
+    return [*rpc.rpc_sync(first, nested, (others,)), rpc.get_worker_info().name] if others else [first]
 
 
 def value_of(reference):
@@ -233,7 +233,7 @@ def test_what_cannot_be_called():
         rpc.rpc_sync("w1", lambda: 1)
     with pytest.raises(TypeError, match="function should be callable"):
         rpc.rpc_sync("w1", 3)
-    with pytest.raises(RuntimeError, match="only supports CPU tensors by default.*found tensor on device: cuda:0"):
+    with pytest.raises(RuntimeError, match=r"only supports CPU tensors by default.*found tensor on device: cuda:0"):
         rpc.rpc_sync("w1", same, (torch.ones(1, device="cuda:0"),))
     with pytest.raises(RuntimeError, match="Response device mapping is not available for destination w0"):
         rpc.rpc_sync("w1", torch.ones, ([1],), {"device": "cuda:0"})
@@ -285,7 +285,7 @@ def test_asynchronous_execution():
     assert torch.equal(rpc.remote("w1", added_there, ("w2", torch.ones(2), 2)).to_here(), torch.full((2,), 30.0))
     with pytest.raises(ValueError, match=r"On WorkerInfo\(id=2, name=w2\)"):
         rpc.rpc_sync("w1", failing_there, ("w2",))
-    with pytest.raises(RuntimeError, match="must return a torch.futures.Future object, but got builtins.int"):
+    with pytest.raises(RuntimeError, match=r"must return a torch\.futures\.Future object, but got builtins.int"):
         rpc.rpc_sync("w1", no_future)
 
 
@@ -300,7 +300,7 @@ def test_limits_pass_in_simulated_time():
         rpc.remote("w1", sleep, (0.3,)).to_here(timeout=0.1)
     late = rpc.remote("w1", sleep, (0.3,), timeout=0.1)
     time.sleep(0.2)
-    with pytest.raises(RuntimeError, match="creation via rpc.remote.* timed out"):
+    with pytest.raises(RuntimeError, match=r"creation via rpc.remote.* timed out"):
         late.to_here()
     rpc._set_rpc_timeout(0.05)
     with pytest.raises(RuntimeError, match=r"timeout \(50 ms\)"):
@@ -359,7 +359,7 @@ def test_who_shuts_down_still_serves():
 
 @torchemu.distributed(world_size=2, torch="real")
 def test_names_are_told_apart():
-    with pytest.raises(RuntimeError, match="RPC worker name same is not unique. Workers 0 and 1 share the same name"):
+    with pytest.raises(RuntimeError, match=r"RPC worker name same is not unique\. Workers 0 and 1 share the same name"):
         rpc.init_rpc("same", rank=rank(), world_size=2)
 
 
@@ -409,7 +409,18 @@ def report(folder, program, *options):
     """Runs a program on two ranks, which fail, and returns what is said of that."""
     script = folder / "program.py"
     script.write_text(program)
-    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "2", *options, str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "torchemu",
+        "run",
+        "--torch",
+        "real",
+        "--nproc-per-node",
+        "2",
+        *options,
+        str(script),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     return done.stderr.replace(str(script), "program.py")

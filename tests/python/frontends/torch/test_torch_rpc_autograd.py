@@ -221,7 +221,7 @@ def test_passes_in_one_context_add_up_and_contexts_do_not():
             dist_autograd.backward(context_id, [loss], retain_graph=True)
             dist_autograd.backward(context_id, [loss])
             same_as(dist_autograd.get_gradients(context_id)[x], 4 * x.detach())
-            with pytest.raises(RuntimeError, match="Error on Node 0: Error on Node 1: .*backward through the graph a"):
+            with pytest.raises(RuntimeError, match=r"Error on Node 0: Error on Node 1: .*backward through the graph a"):
                 dist_autograd.backward(context_id, [loss])
 
 

@@ -235,9 +235,7 @@ def invoke_operation(dst: WorkerInfo, name: str, timeout: float, *args: Any, **k
     return Call(dst, timeout).send(run_operation(name), *internal.serialize((args, kwargs))).future
 
 
-def invoke_script(
-    dst: str, name: str, args: Any, kwargs: Any, timeout: float = UNSET, is_async: bool = False
-) -> Any:
+def invoke_script(dst: str, name: str, args: Any, kwargs: Any, timeout: float = UNSET, is_async: bool = False) -> Any:
     """Acts as _invoke_rpc_torchscript."""
     to = agents.current().get_worker_info(dst)
     return Call(to, timeout).send(run_script(name, is_async), *internal.serialize((args, kwargs))).future

@@ -106,7 +106,10 @@ def _exchanged(name: str, device_count: int, device_maps: Any, devices: Any, gro
 
 def install(run: Session) -> None:
     """Makes both each rank's own, until the run ends."""
-    for owners, names in (((_distributed_rpc, rpc, api, internal), _RPC), ((_distributed_autograd, dist_autograd), _AUTOGRAD)):
+    for owners, names in (
+        ((_distributed_rpc, rpc, api, internal), _RPC),
+        ((_distributed_autograd, dist_autograd), _AUTOGRAD),
+    ):
         for name, value in names.items():
             for owner in owners:
                 if hasattr(owner, name):
@@ -114,7 +117,9 @@ def install(run: Session) -> None:
     for module in (rpc, api):
         run.replace(module, "RRef", references.RRef)
     run.replace(api, "threading", waits.Threading())
-    run.replace(api, "_all_gather_sequence_id_to_states", RankTable(lambda: collections.defaultdict(api.AllGatherStates)))
+    run.replace(
+        api, "_all_gather_sequence_id_to_states", RankTable(lambda: collections.defaultdict(api.AllGatherStates))
+    )
     run.replace(backend_registry, "_init_process_group", _Meeting)
     run.replace(backend_registry, "_tensorpipe_exchange_and_check_all_device_maps", _exchanged)
     run.replace(rpc, "init_rpc", _beginning(run, rpc.init_rpc))
@@ -130,7 +135,9 @@ def _beginning(run: Session, init_rpc: Callable[..., None]) -> Callable[..., Non
     @functools.wraps(init_rpc)
     def init(*args: Any, **kwargs: Any) -> None:
         if run.world.calls is not None:
-            raise RuntimeError("torch.distributed.rpc.init_rpc: with --mirror ranks do not call each other; leave it out")
+            raise RuntimeError(
+                "torch.distributed.rpc.init_rpc: with --mirror ranks do not call each other; leave it out"
+            )
         if not begun:
             begun.append(Variables())
             begun[0].note_names(_VARIABLES)

@@ -62,7 +62,7 @@ class RecvRpc(torch.autograd.Function):
     """The beginning of the receiver's graph. Its node is named as PyTorch's."""
 
     @staticmethod
-    def forward(ctx: Any, anchor: torch.Tensor, joint: Joint, *tensors: torch.Tensor) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, anchor: torch.Tensor, joint: Joint, *tensors: torch.Tensor) -> Any:
         """Hands the tensors out; the anchor makes them require gradients."""
         ctx.joint = joint
         return tuple(tensor.detach() for tensor in tensors)

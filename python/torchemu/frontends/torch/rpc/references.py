@@ -10,7 +10,7 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import WorkerInfo
 from torch.distributed.rpc import api, internal, rref_proxy
 
-from torchemu.frontends.torch.rpc import agents, calls, contexts, passes
+from torchemu.frontends.torch.rpc import agents, calls, passes
 from torchemu.frontends.torch.rpc.agents import Agent
 from torchemu.frontends.torch.rpc.calls import UNSET, Call, Work
 from torchemu.frontends.torch.rpc.messages import ENDS, Parcel, told
@@ -113,7 +113,9 @@ class PyRRef:
         if self.is_owner():
             value = held.get()
         else:
-            value = Call(self.owner(), timeout, raw=True).send(lambda *_: calls.Done(held.get()), b"RRef", []).future.wait()
+            value = (
+                Call(self.owner(), timeout, raw=True).send(lambda *_: calls.Done(held.get()), b"RRef", []).future.wait()
+            )
         internal._handle_exception(value)
         return value
 

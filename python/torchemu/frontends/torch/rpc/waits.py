@@ -1,4 +1,4 @@
-"""What PyTorch's modules for remote procedure calls wait by, which they share among ranks: waits are in the schedule."""
+"""What PyTorch's modules for remote procedure calls wait by, which ranks share: their waits are in the schedule."""
 
 from __future__ import annotations
 

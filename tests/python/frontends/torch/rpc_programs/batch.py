@@ -30,7 +30,7 @@ class BatchUpdateParameterServer:
     @rpc.functions.async_execution
     def update_and_fetch_model(ps_rref, grads):
         self = ps_rref.local_value()
-        for p, g in zip(self.model.parameters(), grads):
+        for p, g in zip(self.model.parameters(), grads, strict=True):
             p.grad += g
         with self.lock:
             self.curr_update_size += 1
@@ -80,12 +80,12 @@ def run_trainer(ps_rref):
 def run_ps(trainers):
     ps_rref = rpc.RRef(BatchUpdateParameterServer())
     futs = [rpc.rpc_async(trainer, run_trainer, args=(ps_rref,)) for trainer in trainers]
-    for trainer, (losses, total) in zip(trainers, torch.futures.wait_all(futs)):
+    for trainer, (losses, total) in zip(trainers, torch.futures.wait_all(futs), strict=True):
         print(trainer, " ".join(f"{loss:.4f}" for loss in losses), f"{total:.4f}")
 
 
 def run(rank, world_size):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29512"
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", os.environ["PROGRAM_PORT"]
     options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=16, rpc_timeout=300)
     name = f"trainer{rank}" if rank else "ps"
     rpc.init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)

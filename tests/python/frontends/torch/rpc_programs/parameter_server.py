@@ -7,9 +7,9 @@ import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
-import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
+from torch.nn import functional
 
 
 class Net(nn.Module):
@@ -18,8 +18,8 @@ class Net(nn.Module):
         self.conv, self.fc1, self.fc2 = nn.Conv2d(1, 4, 3), nn.Linear(4 * 13 * 13, 16), nn.Linear(16, 10)
 
     def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv(x)), 2)
-        return F.log_softmax(self.fc2(F.relu(self.fc1(torch.flatten(x, 1)))), dim=1)
+        x = functional.max_pool2d(functional.relu(self.conv(x)), 2)
+        return functional.log_softmax(self.fc2(functional.relu(self.fc1(torch.flatten(x, 1)))), dim=1)
 
 
 def call_method(method, rref, *args, **kwargs):
@@ -79,7 +79,7 @@ def train(rank):
         data = torch.randn(8, 1, 28, 28, generator=generator)
         target = torch.randint(0, 10, (8,), generator=generator)
         with dist_autograd.context() as cid:
-            loss = F.nll_loss(net(data), target)
+            loss = functional.nll_loss(net(data), target)
             dist_autograd.backward(cid, [loss])
             found = remote_method(ParameterServer.get_dist_gradients, net.param_server_rref, cid)
             assert len(found) == 6
@@ -88,7 +88,7 @@ def train(rank):
 
 
 def run(rank, world_size):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29510"
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", os.environ["PROGRAM_PORT"]
     name = "parameter_server" if rank == 0 else f"trainer_{rank}"
     rpc.init_rpc(name=name, rank=rank, world_size=world_size)
     if rank:

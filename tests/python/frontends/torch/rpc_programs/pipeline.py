@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import pairwise
 
 import torch
 import torch.distributed.autograd as dist_autograd
@@ -17,7 +18,7 @@ class Shard(nn.Module):
         super().__init__()
         self._lock = threading.Lock()
         torch.manual_seed(seed)
-        layers = [nn.Sequential(nn.Linear(i, o), nn.ReLU(inplace=True)) for i, o in zip(sizes, sizes[1:])]
+        layers = [nn.Sequential(nn.Linear(i, o), nn.ReLU(inplace=True)) for i, o in pairwise(sizes)]
         self.seq = nn.Sequential(*layers)
 
     def forward(self, x_rref):
@@ -65,7 +66,7 @@ def run_master(split_size):
 
 
 def run_worker(rank, world_size):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29513"
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", os.environ["PROGRAM_PORT"]
     options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=64, rpc_timeout=300)
     name = f"worker{rank}" if rank else "master"
     rpc.init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)

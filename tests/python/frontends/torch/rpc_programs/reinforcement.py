@@ -5,9 +5,9 @@ import os
 import torch
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
-import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef, remote, rpc_async, rpc_sync
+from torch.nn import functional
 
 OBSERVERS, STEPS = 2, 6
 
@@ -26,7 +26,7 @@ class Policy(nn.Module):
         self.affine1, self.affine2 = nn.Linear(4, 8), nn.Linear(8, 2)
 
     def forward(self, x):
-        return F.softmax(self.affine2(F.relu(self.affine1(x))), dim=1)
+        return functional.softmax(self.affine2(functional.relu(self.affine1(x))), dim=1)
 
 
 class World:
@@ -89,7 +89,7 @@ class Agent:
         for ob_id in self.rewards:
             probs.extend(self.saved_log_probs[ob_id])
             rewards.extend(self.rewards[ob_id])
-        loss = torch.cat([-p * r for p, r in zip(probs, rewards)]).sum()
+        loss = torch.cat([-p * r for p, r in zip(probs, rewards, strict=True)]).sum()
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -99,7 +99,7 @@ class Agent:
 
 
 def run_worker(rank, world_size):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29514"
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", os.environ["PROGRAM_PORT"]
     rpc.init_rpc("agent" if rank == 0 else f"observer{rank}", rank=rank, world_size=world_size)
     if rank == 0:
         agent = Agent(world_size)

@@ -82,7 +82,7 @@ def run_trainer():
 
 
 def run_worker(rank, world_size):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29511"
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", os.environ["PROGRAM_PORT"]
     if rank == 1:
         rpc.init_rpc("trainer", rank=rank, world_size=world_size)
         run_trainer()
