@@ -98,7 +98,7 @@ def test_gradients_of_arguments_and_of_weights_there():
     x = leaf(1, 4, 3)
     with dist_autograd.context() as context_id:
         y = rpc.rpc_sync("w1", weighted, (x, "w", 2, 3, 5))
-        assert y.requires_grad and not y.is_leaf and y.grad_fn.name() == "RecvRpcBackward"
+        assert y.requires_grad and not y.is_leaf and y.grad_fn.name() == "torch::distributed::autograd::RecvRpcBackward"
         dist_autograd.backward(context_id, [(y * y).sum()])
         found = dist_autograd.get_gradients(context_id)
         there = rpc.rpc_sync("w1", gradient, ("w", context_id))

@@ -128,22 +128,11 @@ class TensorPipeAgent:
         """Returns a number that the rank gives to one thing only."""
         return next(self._numbers)
 
-    def peer(self, to: WorkerInfo) -> TensorPipeAgent:
-        """Returns the agent of a worker.
-
-        Raises:
-            RuntimeError: it has shut down, or its rank has ended.
-        """
-        other = self.cluster.agents.get(to.id)
-        if other is None or not other.is_running or other.has_ended:
-            raise RuntimeError(f"{to} has shut down RPC, or ended: no call reaches it")
-        return other
-
     @property
-    def has_ended(self) -> bool:
-        """Says whether the rank's program has ended."""
+    def is_there(self) -> bool:
+        """Says whether it hears messages: it has not shut down, nor has the rank's program ended."""
         tasks = self.context.tasks
-        return tasks is None or tasks.exit_codes[self.rank] is not None
+        return self.is_running and tasks is not None and tasks.exit_codes[self.rank] is None
 
     def get_worker_info(self, worker: str | int | None = None) -> WorkerInfo:
         """Returns what is known of a worker, by its name or number; of this one, if none is given.

@@ -52,7 +52,7 @@ class Call:
 
     def __init__(self, to: WorkerInfo, seconds: float, raw: bool = False) -> None:
         self.agent, self.to = agents.current(), to
-        self.target: Agent = self.agent.peer(to)
+        self.target: Agent = self.agent.cluster.agents[to.id]
         self.ms = self.agent.ms if seconds == UNSET else agents.milliseconds(seconds)
         self.future: torch.futures.Future[Any] = torch.futures.Future()
         futures.describe(self.future, f"an RPC to {to.name}", [self.target.rank])
@@ -63,11 +63,15 @@ class Call:
         """Sends it, to have the work done there."""
         agent, target = self.agent, self.target
         parcel = messages.packed(agent, self.to, data, tensors, self.context, answers=False)
-        agent.cluster.began()
         agent.pending[self] = self.fail
+        try:
+            messages.deliver(agent, target, parcel.nbytes, lambda: self._serve(work, parcel))
+        except RuntimeError as error:
+            self.fail(str(error))
+            return self
+        agent.cluster.began()
         if self.ms not in (0, DEFAULT_MS):
             messages.begin(agent, "the limit of an RPC", self._watch)
-        messages.deliver(agent, target, parcel.nbytes, lambda: self._serve(work, parcel))
         return self
 
     # On the worker's rank
@@ -75,6 +79,8 @@ class Call:
     def _serve(self, work: Work, parcel: Parcel) -> None:
         contexts.enter(self.context)
         try:
+            if self.context is not None:
+                contexts.entered_by(self.context, self.agent.id)
             value = work(parcel, parcel.received())
             if isinstance(value, torch._C.Future):
                 value.add_done_callback(self._answer_later)
@@ -102,13 +108,20 @@ class Call:
     def _answer(self, value: Any) -> None:
         data, tensors = internal.serialize(value)
         parcel = messages.packed(self.target, self.agent.info, data, tensors, self.context, answers=True)
-        messages.deliver(self.target, self.agent, parcel.nbytes, lambda: self._take(parcel))
+        self._reply(parcel.nbytes, lambda: self._take(parcel))
 
     def _refuse(self, error: BaseException) -> None:
         """Answers that PyTorch itself, and no function of the program, has failed."""
         kept = error if type(error) is RuntimeError else messages.told(error)
         text = str(kept)
-        messages.deliver(self.target, self.agent, len(text), lambda: self._over(lambda: self.fail(text)))
+        self._reply(len(text), lambda: self._over(lambda: self.fail(text)))
+
+    def _reply(self, nbytes: int, action: Callable[[], object]) -> None:
+        """Sends a message back, unless the caller is not there any more."""
+        if self.agent.is_there:
+            messages.deliver(self.target, self.agent, nbytes, action)
+        else:
+            self.agent.cluster.ended()
 
     # On the caller's rank
 

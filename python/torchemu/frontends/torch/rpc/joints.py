@@ -36,6 +36,15 @@ class Joint:
         self.edges: list[GradientEdge] = [get_gradient_edge(t) for t in tensors]
         self.like = [(t.shape, t.dtype, t.device) for t in tensors]
 
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Returns the nodes that gradients go to, and the numbers of their inputs, as a node of PyTorch's does."""
+        return tuple((edge.node, edge.output_nr) for edge in self.edges)
+
+    def name(self) -> str:
+        """Returns the name of such a node of PyTorch's."""
+        return "torch::distributed::autograd::SendRpcBackward"
+
     def zeros(self, index: int) -> torch.Tensor:
         """Returns the gradient of a tensor that nothing depends on."""
         shape, dtype, device = self.like[index]
@@ -74,6 +83,9 @@ class RecvRpc(torch.autograd.Function):
             "loss.backward() ends at a tensor that came by RPC: use torch.distributed.autograd.backward(context_id, "
             "[loss])"
         )
+
+
+RecvRpc._backward_cls.name = lambda node: "torch::distributed::autograd::RecvRpcBackward"
 
 
 def of(agent: Agent, to: int, context: int, tensors: Sequence[torch.Tensor]) -> Joint | None:

@@ -125,7 +125,12 @@ def deliver(sender: Agent, to: Agent, nbytes: int, action: Callable[[], object])
         to: the receiver's.
         nbytes: the size.
         action: what it is for.
+
+    Raises:
+        RuntimeError: the receiver has shut down, or its rank has ended.
     """
+    if not to.is_there:
+        raise RuntimeError(f"{to.info} has shut down RPC, or ended: no message reaches it")
     site = sender.context.world.site()
     come = functools.partial(waiting.reach, waiting.MICROSECOND)
     if to is not sender:

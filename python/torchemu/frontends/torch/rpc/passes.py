@@ -139,8 +139,11 @@ class Graph:
         return self._of_joint[joint]
 
     def hooked(self, agent: Agent) -> list[End]:
-        """Returns the leaves of a rank that something waits for: DistributedDataParallel, or a hook of the program."""
-        return [e for e in self._ends.values() if e.agent is agent and e.joint is None and is_hooked(e.node.variable)]
+        """Returns the leaves of a rank that are parameters of models in DistributedDataParallel, which reduces several
+        at once."""
+        return [
+            e for e in self._ends.values() if e.agent is agent and e.joint is None and e.node.variable in _of_models
+        ]
 
 
 class Pass:
@@ -230,13 +233,13 @@ class Pass:
     def _end(self, ends: list[End]) -> None:
         """Passes on the gradients of nodes at which all pieces have arrived that do."""
         hooked = self._graph.hooked(ends[0].agent) if ends else []
+        leaves = [end for end in ends if end.joint is None and end not in hooked]
+        if any(end in ends for end in hooked) and all(end.left == 0 for end in hooked):
+            leaves += hooked
         for end in ends:
             if end.joint is not None:
                 self._send(end, end.joint)
-            elif end not in hooked and end.gradients[0] is not None:
-                contexts.retrieve(self._context).accumulate(end.node.variable, end.gradients[0])
-        if any(end in ends for end in hooked) and all(end.left == 0 for end in hooked):
-            self._accumulate([end for end in hooked if end.gradients[0] is not None])
+        self._accumulate([end for end in leaves if end.gradients[0] is not None])
 
     def _send(self, end: End, joint: Joint) -> None:
         """Sends gradients to where their tensors came from."""
@@ -254,21 +257,21 @@ class Pass:
         messages.deliver(end.agent, joint.agent, messages.size(kept), arrive)
 
     def _accumulate(self, ends: list[End]) -> None:
-        """Lets gradients go through .grad, so that what waits for them hears of them, and then into the context."""
+        """Lets gradients go through .grad, so that hooks hear of them, and then into the context. Those of leaves with
+        hooks that change gradients, which these have done, go there at once."""
+        own = contexts.retrieve(self._context)
+        for end in [end for end in ends if end.node.variable._backward_hooks]:
+            own.accumulate(end.node.variable, end.gradients[0])
+            ends.remove(end)
         leaves = [end.node.variable for end in ends]
         before = [leaf.grad for leaf in leaves]
         for leaf in leaves:
             leaf.grad = None
-        torch.autograd.backward([end.edges()[0] for end in ends], [end.gradients[0] for end in ends])
-        own = contexts.retrieve(self._context)
+        if ends:
+            torch.autograd.backward([end.edges()[0] for end in ends], [end.gradients[0] for end in ends])
         for leaf, kept in zip(leaves, before, strict=True):
             own.accumulate(leaf, leaf.grad)
             leaf.grad = kept
-
-
-def is_hooked(leaf: torch.Tensor) -> bool:
-    """Says whether something waits for a leaf's gradient."""
-    return leaf in _of_models or bool(getattr(leaf, "_post_accumulate_grad_hooks", None))
 
 
 _of_models: Any = torch.utils.weak.WeakTensorKeyDictionary()
@@ -292,6 +295,10 @@ def backward(context_id: int, roots: Sequence[torch.Tensor], retain_graph: bool 
     Raises:
         RuntimeError: a root is no scalar, or does not depend on anything; a part of the pass has failed.
     """
+    if not isinstance(context_id, int) or not isinstance(roots, list | tuple):
+        raise TypeError(
+            "backward(): incompatible function arguments: a context's number and a list of tensors are wanted"
+        )
     contexts.retrieve(context_id)
     if not roots:
         raise RuntimeError("No tensors provided for gradient computation.")

@@ -154,13 +154,13 @@ class PyRRef:
         else:
             rpc.rpc_sync(self.owner(), _backward, (self, dist_autograd_ctx_id, retain_graph))
 
-    def _get_type(self, timeout: float = UNSET, blocking: bool = True) -> Any:
+    def _get_type(self, timeout: float = UNSET, blocking: bool = False) -> Any:
         if self._types is None:
             if self.is_owner():
                 self._types = api._rref_typeof_on_owner(self, False)
             else:
                 self._types = api._rref_typeof_on_user(self, timeout, False)
-        return self._types  # PyTorch's is a future, too, whatever is asked for
+        return self._types.wait() if blocking else self._types
 
     def _get_future(self) -> Any:
         return self._made
