@@ -236,6 +236,10 @@ def test_what_backward_refuses():
             dist_autograd.backward(context_id, [y])
         with pytest.raises(RuntimeError, match="requires_grad not set on root"):
             dist_autograd.backward(context_id, [torch.ones(())])
+        with pytest.raises(RuntimeError, match="does not have a valid gradient function"):
+            dist_autograd.backward(context_id, [leaf(1, 1)])
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            dist_autograd.backward(context_id, None)
         with pytest.raises(RuntimeError, match="No tensors provided for gradient computation"):
             dist_autograd.backward(context_id, [])
         with pytest.raises(RuntimeError, match="Already have an autograd context id for this thread"):
@@ -277,6 +281,21 @@ def doubled_in_place(x):
 
 
 @workers(2)
+def test_hooks_of_leaves_run_once():
+    """Hooks for .grad, which stays as it is, do not run: so it was seen on processes."""
+    x, y, heard = leaf(1, 3), leaf(2, 3), []
+    for one in (x, y):
+        one.register_hook(lambda g: heard.append("once") or g * 10)
+    y.register_post_accumulate_grad_hook(lambda t: heard.append("y"))
+    with dist_autograd.context() as context_id:
+        dist_autograd.backward(context_id, [(rpc.rpc_sync("w1", product, (x, y)) + x).sum()])
+        found = dist_autograd.get_gradients(context_id)
+        same_as(found[x], (1 + y.detach()) * 10)
+        same_as(found[y], x.detach() * 10)
+    assert heard == ["once"] * 2 and x.grad is None and y.grad is None
+
+
+@workers(2)
 def test_a_reference_starts_a_pass():
     x = leaf(1, 3)
     with dist_autograd.context() as context_id:
@@ -286,6 +305,8 @@ def test_a_reference_starts_a_pass():
     own = RRef((x * x).sum())
     own.backward()
     same_as(x.grad, 2 * x.detach())
+    with pytest.raises(RuntimeError, match="User RRefs require 'dist_autograd_ctx_id' to be specified"):
+        loss.backward()
     with pytest.raises(RuntimeError, match=r"RRef should contain a tensor for \.backward\(\)"):
         RRef(1).backward()
 

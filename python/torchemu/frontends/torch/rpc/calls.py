@@ -20,8 +20,8 @@ UNSET = -1.0
 _PS_PER_SECOND = 10**12
 
 Work = Callable[[Parcel, list[torch.Tensor]], Any]
-"""What a worker does for a call: it is given the parcel and the tensors in it, and returns the answer's value, or a
-future of that."""
+"""The part of a call that its worker does: a function of the parcel and the tensors in it, which returns the answer's
+value, or a future of that."""
 
 
 class Done:

@@ -40,7 +40,7 @@ _RPC: dict[str, Any] = {
     "_set_rpc_timeout": agents.set_rpc_timeout,
     "get_rpc_timeout": agents.get_rpc_timeout,
 }
-"""What torch.distributed.rpc takes from C++, by name."""
+"""The names that torch.distributed.rpc takes from C++, and what takes their place."""
 
 _AUTOGRAD: dict[str, Any] = {
     "DistAutogradContext": contexts.DistAutogradContext,
@@ -55,7 +55,7 @@ _AUTOGRAD: dict[str, Any] = {
     "backward": passes.backward,
     "get_gradients": contexts.get_gradients,
 }
-"""What torch.distributed.autograd takes from C++."""
+"""The names that torch.distributed.autograd takes from C++, and what takes their place."""
 
 _VARIABLES = {
     rpc: ("_init_counter", "rendezvous_iterator"),
@@ -65,7 +65,7 @@ _VARIABLES = {
 
 
 class _Meeting:
-    """What PyTorch makes a process group for: workers that wait for each other as they begin.
+    """A meeting of workers, which wait for each other as they begin. PyTorch makes a process group for that.
 
     Args:
         store: that they share.

@@ -1,4 +1,4 @@
-"""What joins the graphs of two ranks: the tensors of a message that was sent in a context of distributed autograd.
+"""Joints of the graphs of two ranks: the tensors of a message that was sent in a context of distributed autograd.
 
 On the sender's side the graph ends in the tensors that were sent, on the receiver's it begins with a node that hands
 the copies out. That node knows the joint, so a backward pass finds the sender's side through it.

@@ -22,14 +22,14 @@ from torchemu.runtime import threads, waiting
 from torchemu.runtime.tasks import Unwound
 
 ENDS = (Unwound, RankKilledError, greenlet.GreenletExit)
-"""What torchemu ends threads by, which no program is to hear of."""
+"""Exceptions by which torchemu ends threads, and of which no program is to hear."""
 
 _LEAST_RECOPIED = 8 << 10
 """Bytes of a storage from which on PyTorch sends only the part of it that a tensor has, where that is half or less."""
 
 
 class Parcel:
-    """What a message carries: pickled bytes, and copies of the tensors in them.
+    """The content of a message: pickled bytes, and copies of the tensors in them.
 
     Args:
         data: the bytes.

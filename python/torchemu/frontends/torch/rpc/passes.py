@@ -9,8 +9,9 @@ for others that have nodes in common with it, unless they in turn wait for what 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
@@ -214,15 +215,16 @@ class Pass:
         for piece in pieces:
             piece.has_run = True
         ends = [*dict.fromkeys(end for piece in pieces for end in piece.ends)]
-        found = iter(
-            torch.autograd.grad(
-                [edge for piece in pieces for edge in piece.edges],
-                [edge for end in ends for edge in end.edges()],
-                [gradient for piece in pieces for gradient in piece.gradients or ()],
-                retain_graph=self._retains or any(self._beside(piece) for piece in pieces),
-                allow_unused=True,
+        with _hooks_put_off([end.node.variable for end in ends if end.joint is None]):
+            found = iter(
+                torch.autograd.grad(
+                    [edge for piece in pieces for edge in piece.edges],
+                    [edge for end in ends for edge in end.edges()],
+                    [gradient for piece in pieces for gradient in piece.gradients or ()],
+                    retain_graph=self._retains or any(self._beside(piece) for piece in pieces),
+                    allow_unused=True,
+                )
             )
-        )
         for end in ends:
             end.add([next(found) for _ in end.gradients])
         for piece in pieces:
@@ -257,11 +259,11 @@ class Pass:
         messages.deliver(end.agent, joint.agent, messages.size(kept), arrive)
 
     def _accumulate(self, ends: list[End]) -> None:
-        """Lets gradients go through .grad, so that hooks hear of them, and then into the context. Those of leaves with
-        hooks that change gradients, which these have done, go there at once."""
+        """Lets gradients go through .grad, so that hooks hear of them, and then into the context. As in PyTorch, those
+        that a program has for what is in .grad do not."""
         own = contexts.retrieve(self._context)
-        for end in [end for end in ends if end.node.variable._backward_hooks]:
-            own.accumulate(end.node.variable, end.gradients[0])
+        for end in [end for end in ends if end.node.variable._post_accumulate_grad_hooks]:
+            own.accumulate(end.node.variable, _hooked(end.node.variable, end.gradients[0]))
             ends.remove(end)
         leaves = [end.node.variable for end in ends]
         before = [leaf.grad for leaf in leaves]
@@ -272,6 +274,28 @@ class Pass:
         for leaf, kept in zip(leaves, before, strict=True):
             own.accumulate(leaf, leaf.grad)
             leaf.grad = kept
+
+
+def _hooked(leaf: torch.Tensor, gradient: Any) -> torch.Tensor:
+    """Returns what the hooks of a leaf make of its gradient."""
+    for hook in [*(leaf._backward_hooks or {}).values()]:
+        changed = hook(gradient)
+        gradient = gradient if changed is None else changed
+    return cast(torch.Tensor, gradient)
+
+
+@contextlib.contextmanager
+def _hooks_put_off(leaves: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Lets hooks of leaves hear nothing of parts of gradients: they run once all parts have come."""
+    hooks = [leaf._backward_hooks for leaf in leaves if leaf._backward_hooks]
+    kept = [dict(one) for one in hooks]
+    for one in hooks:
+        one.clear()
+    try:
+        yield
+    finally:
+        for one, own in zip(hooks, kept, strict=True):
+            one.update(own)
 
 
 _of_models: Any = torch.utils.weak.WeakTensorKeyDictionary()
@@ -307,4 +331,6 @@ def backward(context_id: int, roots: Sequence[torch.Tensor], retain_graph: bool 
             raise RuntimeError("requires_grad not set on root")
         if root.numel() != 1:
             raise RuntimeError(f"{root.name or ''} is not a scalar, all roots need to be scalar")
+        if root.grad_fn is None:
+            raise RuntimeError(f"{root.name or ''} does not have a valid gradient function.")
     Pass(agents.current(), context_id, roots, retain_graph).run()

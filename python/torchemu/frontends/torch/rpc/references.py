@@ -77,7 +77,8 @@ class PyRRef:
         self._refer(held)
 
     def _refer(self, held: Held, fork: tuple[int, int] | None = None, made: Any = None) -> None:
-        self._held, self._fork, self._made, self._is_late, self._types = held, fork, made, False, None
+        self._held, self._fork, self._made, self._is_late = held, fork, made, False
+        self._types: Any = None  # the future of the type, once somebody has asked
 
     @classmethod
     def _to(cls, held: Held, fork: tuple[int, int] | None = None, made: Any = None) -> PyRRef:
@@ -151,6 +152,8 @@ class PyRRef:
         """
         if self.is_owner():
             _backward(self, dist_autograd_ctx_id, retain_graph)
+        elif dist_autograd_ctx_id == -1:
+            raise RuntimeError("User RRefs require 'dist_autograd_ctx_id' to be specified")
         else:
             rpc.rpc_sync(self.owner(), _backward, (self, dist_autograd_ctx_id, retain_graph))
 
@@ -249,7 +252,7 @@ def _remote(dst: WorkerInfo, timeout: float, work: Work, data: bytes, tensors: l
 
 
 def _noting(made: PyRRef) -> Callable[[Any], None]:
-    """What a reference does once its value has been made, or has not in time."""
+    """Returns what notes on a reference that its value was not made in time."""
 
     def note(future: Any) -> None:
         try:

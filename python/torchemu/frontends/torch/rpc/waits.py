@@ -1,4 +1,4 @@
-"""What PyTorch's modules for remote procedure calls wait by, which ranks share: their waits are in the schedule."""
+"""Events and locks for PyTorch's modules of remote procedure calls, which ranks share: waits are in the schedule."""
 
 from __future__ import annotations
 
