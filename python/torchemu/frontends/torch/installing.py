@@ -221,6 +221,7 @@ def _install_refusals(run: Session) -> None:
 def _install_futures(run: Session) -> None:
     run.replace(torch._C.Future, "wait", futures.wait)
     run.replace(torch._C.Future, "done", futures.done)
+    run.replace(torch._C, "_collect_all", futures.collecting(torch._C._collect_all))
 
 
 def _install_stores(run: Session) -> None:

@@ -78,6 +78,7 @@ class PyRRef:
 
     def _refer(self, held: Held, fork: tuple[int, int] | None = None, made: Any = None) -> None:
         self._held, self._fork, self._made, self._is_late = held, fork, made, False
+        self._agent = agents.current()
         self._types: Any = None  # the future of the type, once somebody has asked
 
     @classmethod
@@ -89,7 +90,7 @@ class PyRRef:
 
     def is_owner(self) -> bool:
         """Says whether the running rank has the value."""
-        return self._held.owner is agents.current()
+        return self._held.owner is self._agent
 
     def confirmed_by_owner(self) -> bool:
         """Says whether the owner is known to know of the reference."""
@@ -105,6 +106,7 @@ class PyRRef:
 
     def to_here(self, timeout: float = UNSET) -> Any:
         """Returns a copy of the value; the owner's is the value itself."""
+        self._check_alive("call to_here() on it")
         if self._is_late:
             raise RuntimeError(
                 "RRef creation via rpc.remote() timed out, and it is possible that the RRef on the owner node does not "
@@ -171,8 +173,17 @@ class PyRRef:
     def _get_profiling_future(self) -> NoReturn:
         raise RuntimeError("RRef._get_profiling_future: RPCs are in no profile here")
 
+    def _check_alive(self, what: str) -> None:
+        """Raises a RuntimeError for a reference of who is no owner, where the agent has shut down."""
+        if not (self.is_owner() or self._agent.is_running):
+            raise RuntimeError(
+                f"User RRef with RRefId={_told(self._held.number)} and ForkId={_told(self._fork)} has been deleted. "
+                f"Cannot {what} after deletion."
+            )
+
     def _serialize(self) -> tuple[int, ...]:
-        agent = agents.current()
+        self._check_alive("call fork an UserRRef")
+        agent = self._agent
         fork = agent.id, agent.number()
         agent.cluster.sent[fork] = self._held
         return (self._held.owner.id, *self._held.number, *fork)
