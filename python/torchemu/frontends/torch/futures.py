@@ -4,8 +4,9 @@ methods: here whoever waits for a future first brings about what this rank has f
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -110,8 +111,59 @@ def _look(future: Any) -> None:
     waiting.look(looks.longer(), "done()")
 
 
+def describe(future: Any, what: str, needs: Sequence[int]) -> None:
+    """Notes what a future is of, for the report of a deadlock, and the ranks that can give it a result."""
+    future._torchemu_of = what, needs
+
+
+def collecting(collect: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Returns the function that makes one future of several: where these are of RPCs, the first error is its error, for
+    which it waits for no other."""
+
+    def collect_all(several: Any) -> Any:
+        if not any(hasattr(future, "_torchemu_of") for future in several):
+            return collect(several)
+        whole: torch.futures.Future[Any] = torch.futures.Future()
+        left = set(range(len(several)))
+
+        def note(number: int, future: Any) -> None:
+            left.remove(number)
+            if _is_done(whole):
+                return
+            error = _error_of(future)
+            if error is not None:
+                whole.set_exception(error)
+            elif not left:
+                whole.set_result([*several])
+
+        for number, future in enumerate(several):
+            future.add_done_callback(functools.partial(note, number))
+        return whole
+
+    return collect_all
+
+
+def _error_of(future: Any) -> Exception | None:
+    """Returns the error of a future that is done; None where it has a result."""
+    try:
+        future.value()
+    except Exception as error:
+        return error
+    return None
+
+
 def wait(self: Any) -> Any:
     """Its result; raises its error."""
     if not _is_done(self) and runtime.running() is not None:
         resolve(self)
+        if not _is_done(self):
+            _wait_for_others(self)
     return _wait(self)
+
+
+def _wait_for_others(future: Any) -> None:
+    """Lets others run until one of them, a thread of the rank, has given the future a result."""
+    what, needs = getattr(future, "_torchemu_of", ("a Future", ()))
+    line = waiting.Line()
+    future.add_done_callback(lambda _: line.call_all())
+    line.wait(what, needs=needs)

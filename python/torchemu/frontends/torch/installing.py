@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
-import torch.distributed.rpc as rpc
 from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
 
@@ -52,6 +51,7 @@ from torchemu.frontends.torch import (
 from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.nccl_methods import NcclMethods
+from torchemu.frontends.torch.rpc import installing as rpc
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing import _helper
 from torchemu.runtime import group_makers
@@ -78,6 +78,7 @@ def install(run: Session, seed: int) -> None:
     spawning.install(run)
     checkpoints.install(run)
     loading.install(run)
+    rpc.install(run)
     packages.install(run)
     import_locks.install(run)
     workers.install(run)
@@ -212,19 +213,12 @@ def _install_recorder(run: Session) -> None:
 def _install_refusals(run: Session) -> None:
     """Lets what has no part in a simulated cluster say so in a line."""
 
-    def init_rpc(*_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError(
-            "torch.distributed.rpc.init_rpc: remote procedure calls need processes of their own, and ranks of torchemu "
-            "are threads of one; use collectives, send and recv, or a store"
-        )
-
     def launch_agent(*_: Any) -> NoReturn:
         raise RuntimeError(
             "torch.distributed.run: it starts processes of the system, which find no ranks of torchemu; let torchemu "
             "run start the script, with --nproc-per-node, or start ranks by torch.multiprocessing.spawn"
         )
 
-    run.replace(rpc, "init_rpc", init_rpc)
     launcher = "torch.distributed.launcher.api"
     run.on_load[launcher] = lambda api: run.replace(api, "launch_agent", launch_agent)
 
@@ -232,6 +226,7 @@ def _install_refusals(run: Session) -> None:
 def _install_futures(run: Session) -> None:
     run.replace(torch._C.Future, "wait", futures.wait)
     run.replace(torch._C.Future, "done", futures.done)
+    run.replace(torch._C, "_collect_all", futures.collecting(torch._C._collect_all))
 
 
 def _install_stores(run: Session) -> None:

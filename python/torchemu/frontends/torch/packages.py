@@ -15,7 +15,7 @@ import inspect
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torchemu import runtime
@@ -144,6 +144,10 @@ class Variables:
         """Notes attributes of its classes."""
         for kind, name in ATTRIBUTES.get(module.__name__, ()):
             self._all.append(Variable(operator.attrgetter(kind)(module) if kind else module, name))
+
+    def note_names(self, names: Mapping[types.ModuleType, Sequence[str]]) -> None:
+        """Notes variables of modules."""
+        self._all += [Variable(module, name) for module, own in names.items() for name in own]
 
     def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
         """Puts a rank's values in place of another one's."""
