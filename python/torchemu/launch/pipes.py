@@ -48,7 +48,7 @@ def install(stack: contextlib.ExitStack) -> None:
     replace(stack, program, "_wait", _end_of_program(program._wait))  # type: ignore[attr-defined]
     replace(stack, program, "communicate", _with_pipes(program.communicate))
     replace(stack, select, "select", _selecting(select.select))
-    for name in ("SelectSelector", "PollSelector", "EpollSelector"):
+    for name in ("SelectSelector", "PollSelector", "EpollSelector", "KqueueSelector"):
         if kind := getattr(selectors, name, None):
             replace(stack, kind, "select", _of_selector(kind.select))
     opened = _opening(io.open)

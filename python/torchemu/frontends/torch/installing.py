@@ -114,6 +114,18 @@ def _draw_by_generators(run: Session, module: Any) -> None:
     run.replace(tracker, "_distribute_region", device.generators.given(tracker._distribute_region))
 
 
+def _refuse_estimates(run: Session, module: Any) -> None:
+    """Refuses estimates of time, whose failure in the middle of an operation would end the process."""
+
+    def refuse(self: Any, estimate_mode_type: str) -> NoReturn:
+        raise NotImplementedError(
+            f"RuntimeEstimator, {estimate_mode_type}: a simulated device has no driver to ask; a run with --no-data "
+            "takes the time of the same operations"
+        )
+
+    run.replace(module.RuntimeEstimator, "__call__", refuse)
+
+
 def _hash(tensors: Sequence[torch.Tensor]) -> int:
     """A number for what is in tensors, which torch.distributed logs where it is asked to say much."""
     return zlib.crc32(b"".join(t.cpu().contiguous().clone().view(torch.uint8).numpy().tobytes() for t in tensors))
@@ -133,6 +145,7 @@ def _install_devices(run: Session) -> None:
     suspicions.install(run)
     run.put_off = lambda work: device.goes_on(work) if has_data() else device.moves_nothing(work)
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
+    run.on_load["torch.distributed._tools.runtime_estimator"] = functools.partial(_refuse_estimates, run)
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
     if not run.data:
         verify = device.timing.with_elements(dist._verify_params_across_processes)

@@ -130,3 +130,12 @@ def test_ranks_have_devices_of_their_own():
         for _ in range(3):  # the mode remembers what it has made
             assert torch.empty(5, device="cuda").device.index == dist.get_rank()
         dist.barrier()
+
+
+@real
+def test_estimates_of_time_are_refused_in_a_line():
+    begin()
+    from torch.distributed._tools.runtime_estimator import RuntimeEstimator
+
+    with FakeTensorMode(), pytest.raises(NotImplementedError, match="no driver to ask"):
+        RuntimeEstimator()("operator-level-cost-model")
