@@ -29,8 +29,12 @@ def batching(issue: Callable[[Any], Any]) -> Callable[[Any], Any]:
         group = getattr(first, "group", None)
         if not (isinstance(group, AhbmGroup) and group.supports_coalescing):
             return issue(p2p_op_list)
-        with one_launch(), batched(group):
-            works = issue(p2p_op_list)
+        group.is_batching = True
+        try:
+            with one_launch(), batched(group):
+                works = issue(p2p_op_list)
+        finally:
+            group.is_batching = False
         return [Several(works, [op.tensor for op in p2p_op_list])] if works else works
 
     return call

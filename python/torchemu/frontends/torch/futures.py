@@ -68,16 +68,25 @@ def resolve(until: Any = None) -> Exception | None:
     """Gives the running rank's futures their results, in the order of their works; until one has its. Returns the first
     error that one has got."""
     left, first = _unresolved.get(), None
+    own = next((entry for entry in left if entry[0] is until), None)
+    if own is not None:  # functions of other futures, which may be of the same kind, do not run within this one's
+        left.remove(own)
+        return _resolve_one(*own)
     while left and not (until is not None and _is_done(until)):
-        future, work, result = left.popleft()
-        try:
-            work.wait()
-        except Exception as error:
-            future.set_exception(error)
-            first = first or error
-        else:
-            future.set_result(_value(work, result))
+        error = _resolve_one(*left.popleft())
+        first = first or error
     return first
+
+
+def _resolve_one(future: torch.futures.Future, work: Any, result: Any) -> Exception | None:
+    """Gives a future its result, or the error of its work, which is returned."""
+    try:
+        work.wait()
+    except Exception as error:
+        future.set_exception(error)
+        return error
+    future.set_result(_value(work, result))
+    return None
 
 
 def _resolve_settled() -> None:

@@ -78,6 +78,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         self.hooks: Hooks | None = None  # the watchers of what this rank issues
         self._core, self._device_core = membership.handle, membership.device_handle
         self._coalescing: list[Any] | None = None
+        self.is_batching = False  # what it issues are the messages of a batch_isend_irecv
         self._name, self._desc = membership.name, "undefined"
         self._splits = 0
         self.is_placed = False  # it is known on which devices it is
@@ -101,6 +102,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
         again = functools.partial(self._issue_at_once, call, outs, ins, result, opts, on_host)
         with captures.noted(lambda: again().wait(), outs):
             return again()
+
+    def _backend_for(self, on_host: bool) -> str:
+        """Returns the name of the backend that is for tensors of the host, or of devices: in a group that has one for
+        each of them, that of devices is NCCL's."""
+        return self.backend if on_host or self._core == self._device_core else "nccl"
 
     def _issue_at_once(
         self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool
@@ -191,7 +197,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     def _refuse_message(self, sending: bool, peer: int, tensor: torch.Tensor) -> None:
         """Refuses what NCCL does: the rank itself as a peer, but for batches, and tensors of the host."""
-        if peer == self._rank and self._coalescing is None:
+        if peer == self._rank and self._coalescing is None and not self.is_batching:
             checks.to_itself("Send" if sending else "Recv")
         refuse_hosts = session.current().refuse_hosts
         if refuse_hosts is not None:
@@ -354,7 +360,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         checks.as_many("allgather", "output", index, outs, self._size, self.backend)
         checks.without_gaps(self.backend, [given])
         # NCCL's members may bring tensors of different sizes.
-        alike = outs if self.backend == "gloo" else outs[self._rank : self._rank + 1]
+        is_gloos = self._backend_for(session.current().is_on_host(given)) == "gloo"
+        alike = outs if is_gloos else outs[self._rank : self._rank + 1]
         checks.alike("allgather", alike, given, backend=self.backend)
         work = self._issue(_call("all_gather"), outs, [given], outs, opts)
         work.is_stacked = self.backend == "nccl" and all(out.shape == given.shape for out in outs)
@@ -388,7 +395,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
             outs, ins = [outs], [ins]
         if any(len(given) != self._size for given in ins):
             raise RuntimeError("invalid input tensor list size, must be world size")
-        if self.backend == "gloo":
+        if self._backend_for(session.current().is_on_host(outs[0])) == "gloo":
             for out, given in zip(outs, ins, strict=True):
                 checks.alike("reduce_scatter", given[self._rank : self._rank + 1], out)
         checks.without_gaps(self.backend, outs)
@@ -506,7 +513,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return self._limit
 
     def _start_coalescing(self, device: Any = None) -> None:
-        if self.backend == "gloo":
+        if self._backend_for(device is None or torch.device(device).type == "cpu") == "gloo":
             raise RuntimeError("Backend gloo does not implement startCoalescing")
         self._coalescing = []
         launches.launch_together(True)

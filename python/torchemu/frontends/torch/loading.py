@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch._utils import ExceptionWrapper
-from torch.utils.data import IterableDataset, _utils, dataloader
+from torch.utils.data import Dataset, IterableDataset, _utils, dataloader
 from torch.utils.data._utils import worker as workers
 
 from torchemu import multiprocessing
@@ -43,10 +43,18 @@ class _Worker:
         with self._in_place():
             if loader._worker_init_fn is not None:
                 loader._worker_init_fn(number)
-            kind = dataloader._DatasetKind
-            self._fetcher = kind.create_fetcher(
-                loader._dataset_kind, dataset, loader._auto_collation, loader._collate_fn, loader._drop_last
-            )
+            self._fetcher = self._made_fetcher(loader)
+
+    def _made_fetcher(self, loader: Any) -> Any:
+        return dataloader._DatasetKind.create_fetcher(
+            loader._dataset_kind, self._info.dataset, loader._auto_collation, loader._collate_fn, loader._drop_last
+        )
+
+    def begin_again(self, loader: Any) -> None:
+        """Begins another epoch, with the random numbers and the dataset that the last one has left."""
+        self.has_ended = False
+        with self._in_place():
+            self._fetcher = self._made_fetcher(loader)
 
     def fetch(self, index: Any) -> Any:
         """A batch. Raises StopIteration where an iterable dataset has ended, and what the dataset raises."""
@@ -87,13 +95,23 @@ def _start_method(loader: Any) -> str:
 
 
 def _copied(dataset: Any) -> Any:
-    """A worker's copy. A dataset that is asked by index is not changed by that, mostly, and may be large."""
-    if not isinstance(dataset, IterableDataset):
-        return dataset
+    """A worker's copy. Of a dataset that is asked by index, which may be large, it shares what attributes hold."""
     try:
-        return copy.deepcopy(dataset)
+        return copy.deepcopy(dataset) if isinstance(dataset, IterableDataset) else _shallow(dataset)
     except Exception:
         return dataset
+
+
+def _shallow(value: Any) -> Any:
+    """Copies a dataset with those that it is made of; anything else is returned as it is."""
+    if isinstance(value, list) and value and isinstance(value[0], Dataset):
+        return [_shallow(v) for v in value]
+    if not isinstance(value, Dataset):
+        return value
+    made = copy.copy(value)
+    for name, part in list(getattr(made, "__dict__", {}).items()):
+        made.__dict__[name] = _shallow(part)
+    return made
 
 
 class WorkersIter(dataloader._BaseDataLoaderIter):
@@ -113,7 +131,9 @@ class WorkersIter(dataloader._BaseDataLoaderIter):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
         if not first_iter:
-            self._begin()
+            self._next_worker = 0
+            for worker in self._workers:
+                worker.begin_again(self)
 
     def _next_data(self) -> Any:
         while True:

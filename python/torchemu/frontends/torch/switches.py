@@ -157,6 +157,13 @@ class Switches:
             debug.set_debug_level_from_env()
             note(getattr(library.DebugLevel, debug.get_debug_level().name))
 
+        def make_group(*args: Any, **kwargs: Any) -> Any:  # the environment may have got its level since the import
+            if debug.get_debug_level().name != level().name:
+                note(getattr(library.DebugLevel, debug.get_debug_level().name))
+            return make(*args, **kwargs)
+
+        make = dist.distributed_c10d._new_process_group_helper
+        run.replace(dist.distributed_c10d, "_new_process_group_helper", make_group)
         for module in (library, dist):
             run.replace(module, "set_debug_level", set_debug_level)
             run.replace(module, "set_debug_level_from_env", set_debug_level_from_env)

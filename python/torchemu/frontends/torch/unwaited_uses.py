@@ -45,7 +45,7 @@ def look_at_call(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
 
 def operands(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Returns the tensors that a call of an operation reads, and those that it writes."""
-    written = _written(func)
+    written = _STATISTICS if func in _NORMALIZING and args[5] else _written(func)
     reads: list[Any] = []
     writes: list[Any] = []
     for i, value in enumerate(args):
@@ -53,6 +53,11 @@ def operands(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[li
     for name, value in kwargs.items():
         _add(value, writes if name in written else reads)
     return reads, writes
+
+
+# Batch normalization writes its running statistics when it trains, which its schema does not say.
+_NORMALIZING = {torch.ops.aten.native_batch_norm.default, torch.ops.aten.cudnn_batch_norm.default}
+_STATISTICS = frozenset({3, 4})
 
 
 def _add(value: Any, to: list[Any]) -> None:

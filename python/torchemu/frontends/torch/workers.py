@@ -7,6 +7,7 @@ import concurrent.futures
 import concurrent.futures.process
 import concurrent.futures.thread
 import functools
+import logging.handlers
 import sys
 import threading
 import types
@@ -35,7 +36,7 @@ def _pool(cls: type, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Threading:
-    """The module threading, for those who wait for several futures: in ranks, the rank's own."""
+    """The module threading, for those of Python's library who wait or have threads: in ranks, the rank's own."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_of_rank("threading") or threading, name)
@@ -73,6 +74,7 @@ def install(run: Session) -> None:
     """Makes threads of pools in ranks the ranks', until the run ends."""
     _real.__new__ = staticmethod(_pool)  # type: ignore[method-assign] # and stays: Python forgets no __new__
     run.replace(_base, "threading", _Threading())
+    run.replace(logging.handlers, "threading", _Threading())  # QueueListener has a thread
     run.replace(_base, "_create_and_install_waiters", wait_beside_schedule(_base))
     run.replace(concurrent.futures.process, "_base", _Futures())
     if sys.version_info < (3, 12):

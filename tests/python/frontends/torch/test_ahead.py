@@ -6,6 +6,8 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.nn import functional
 
 import torchemu
 
@@ -37,6 +39,84 @@ def test_a_host_goes_on_while_others_have_not_joined():
         store.set("go", "1")
     assert both.tolist() == [52.0] * 4 and x.tolist() == [0.0] * 4 and view.tolist() == [31.0, 31.0]
     assert (y.cpu() == 21).all() and y.device.index == rank
+
+
+WRITING = {
+    "out": lambda x, other: torch.bmm(x, x, out=other),
+    "values": lambda x, other: torch.sort(x, out=(other, torch.empty_like(x, dtype=torch.int64))),
+    "statistics": lambda x, other: functional.batch_norm(x, other[0, 0], other[0, 1], training=True),
+    "foreach": lambda x, other: torch._foreach_add_([torch.ones_like(x), other], [x, x]),
+    "fused": lambda x, other: torch._fused_sgd_(
+        [torch.ones_like(x)],
+        [x],
+        [other],
+        weight_decay=0.0,
+        momentum=0.5,
+        lr=0.1,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
+    ),
+}
+
+
+@real
+@pytest.mark.parametrize("name", list(WRITING))
+def test_operands_that_are_written_later_are_not_read_before(name):
+    rank = begin()
+    store = dist.distributed_c10d._get_default_store()
+    x = torch.arange(8.0, device="cuda").reshape(2, 2, 2)
+    other = torch.ones(2, 2, 2, device="cuda")
+    if rank:
+        store.get("go on")
+    dist.all_reduce(x)
+    WRITING[name](x, other)
+    read = other * 2
+    if not rank:
+        store.set("go on", "1")
+    wanted = torch.ones(2, 2, 2)
+    WRITING[name](x.cpu(), wanted)
+    assert other.device.type == read.device.type == "cuda"
+    torch.testing.assert_close(read.cpu(), wanted * 2)
+
+
+@real
+def test_what_is_to_be_read_later_is_not_written_before():
+    rank = begin()
+    store = dist.distributed_c10d._get_default_store()
+    x, y = torch.ones(4, device="cuda"), torch.ones(4, device="cuda")
+    if rank:
+        store.get("go on")
+    dist.all_reduce(x)
+    z = x + y
+    if not rank:
+        store.set("go on", "1")
+    torch.add(torch.ones_like(y), 7.0, out=y)
+    assert z.tolist() == [5.0] * 4 and y.tolist() == [8.0] * 4
+
+
+@real
+def test_powersgd_gives_ranks_one_gradient():
+    """Its hook has chains of futures for each bucket, and products into memory that it keeps."""
+    rank = begin()
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(
+        nn.Sequential(*[nn.Linear(24, 24) for _ in range(4)]).cuda(), bucket_cap_mb=0.004
+    )
+    state = powerSGD_hook.PowerSGDState(
+        None, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=1.1
+    )
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    for step in range(4):
+        model.zero_grad()
+        x = torch.randn(4, 24, generator=torch.Generator().manual_seed(10 * step + rank)).cuda()
+        model(x).square().mean().backward()
+        for p in model.parameters():
+            several = [torch.empty_like(p.grad) for _ in range(4)]
+            dist.all_gather(several, p.grad)
+            for one in several:
+                assert torch.equal(one, p.grad)
 
 
 @real

@@ -1,6 +1,7 @@
 """Switches that PyTorch has once for a process are each rank's own, as in processes, and end with the run."""
 
 import os
+from unittest import mock
 
 import pytest
 import torch
@@ -140,3 +141,11 @@ def test_two_names_of_one_switch_change_together():
         assert torch.backends.cuda.matmul.allow_tf32 == first
         if dist.get_rank() != 1:
             assert torch.get_float32_matmul_precision() == ("high" if first else "highest")
+
+
+@torchemu.distributed(world_size=1, torch="real")
+def test_groups_take_the_debug_level_that_the_environment_has_got():
+    """PyTorch reads it as it is imported, for which programs set it first; here somebody has imported it before."""
+    with mock.patch.dict(os.environ, TORCH_DISTRIBUTED_DEBUG="DETAIL"):
+        dist.init_process_group("gloo")
+        assert dist.get_debug_level() == dist.DebugLevel.DETAIL

@@ -179,3 +179,46 @@ def test_groups_of_nccl_look_for_nan_when_asked_to():
         else:
             group._allgather_base(out, wrong).wait()
             assert out.isnan().all()
+
+
+@pytest.mark.parametrize("backend", ["nccl", "cpu:gloo,cuda:nccl"])
+@real
+def test_tensors_of_devices_have_nccls_rules_in_groups_of_both(backend):
+    """NCCL gathers tensors of different sizes, scatters such, and coalesces; gloo does none of it."""
+    rank, _ = joined(backend)
+    outs = [torch.zeros(size, device="cuda") for size in (1, 2)]
+    dist.all_gather(outs, torch.full((rank + 1,), rank + 1.0, device="cuda"))
+    assert [t.tolist() for t in outs] == [[1], [2, 2]]
+    share = torch.zeros(rank + 1, device="cuda")
+    dist.reduce_scatter(share, [torch.ones(1, device="cuda"), torch.ones(2, device="cuda")])
+    assert share.tolist() == [2] * (rank + 1)
+    several = torch.ones(1, device="cuda"), torch.ones(2, device="cuda")
+    with dist.distributed_c10d._coalescing_manager(device=torch.device("cuda"), async_ops=True) as coalesced:
+        for tensor in several:
+            dist.all_reduce(tensor)
+    coalesced.wait()
+    assert [t.tolist() for t in several] == [[2], [2, 2]]
+
+
+@real
+def test_host_tensors_keep_gloos_rules_in_groups_of_both():
+    joined("cpu:gloo,cuda:nccl")
+    with pytest.raises(RuntimeError, match="invalid tensor size at index"):
+        dist.all_gather([torch.zeros(1), torch.zeros(2)], torch.zeros(dist.get_rank() + 1))
+
+
+@pytest.mark.parametrize("of_subgroup", [False, True])
+@real
+def test_a_batch_may_have_messages_of_a_rank_to_itself(of_subgroup):
+    """Pipelines whose stages go there and back (ZBV) have two neighbours on one rank."""
+    rank, _ = joined("nccl")
+    group = dist.new_group([0, 1]) if of_subgroup else None
+    given, got = torch.full((2,), rank + 1.0, device="cuda"), torch.zeros(2, device="cuda")
+    works = dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, given, rank, group), dist.P2POp(dist.irecv, got, rank, group)]
+    )
+    for work in works:
+        work.wait()
+    assert got.tolist() == [rank + 1] * 2
+    with pytest.raises(dist.DistBackendError, match="no messages with itself"):
+        dist.isend(given, rank, group)

@@ -66,3 +66,34 @@ def test_ranks_print_what_processes_print(tmp_path, variables):
     found = _printed(["torchemu", "run", "--torch", "real"], tmp_path, variables)
     assert found == _printed(["torch.distributed.run", "--standalone"], tmp_path, variables)
     assert len(found) > 50
+
+
+LISTENING = """
+import logging, logging.handlers, queue
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, records, told = dist.get_rank(), queue.Queue(), []
+
+class Kept(logging.Handler):
+    def emit(self, record):
+        told.append(record.getMessage())
+
+listener = logging.handlers.QueueListener(records, Kept())
+listener.start()
+logger = logging.getLogger("listened")
+logger.propagate = False
+logger.addHandler(logging.handlers.QueueHandler(records))
+logger.warning("before %d", rank)
+dist.barrier()
+logger.warning("after %d", rank)
+listener.stop()
+assert told == [f"before {rank}", f"after {rank}"], told
+"""
+
+
+def test_a_listener_of_records_is_a_thread_of_its_rank(tmp_path):
+    script = tmp_path / "listening.py"
+    script.write_text(LISTENING)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -57,3 +57,20 @@ def test_streams_that_read_what_another_is_still_to_write(tmp_path: Path) -> Non
         assert f"in {name} reads it on stream" in done.stderr, done.stderr
     for name, status in [(CROSSED[0], 1), ("right", 0)]:
         assert _run(written(tmp_path, streams(name)), "--check").returncode == status
+
+
+PREFETCHED = """
+import torch
+side, wanted = torch.cuda.Stream(), torch.zeros(4, device="cuda")
+for i in range(3):
+    batch = (torch.ones(4) * i).pin_memory()
+    with torch.cuda.stream(side): ahead = batch.cuda(non_blocking=True) + 1
+    torch.cuda.current_stream().wait_stream(side)
+    wanted += ahead
+print(wanted.tolist())
+"""
+
+
+def test_what_the_host_computes_is_there_for_each_stream(tmp_path: Path) -> None:
+    done = _run(written(tmp_path, PREFETCHED))
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.splitlines() == ["[6.0, 6.0, 6.0, 6.0]"] * 2

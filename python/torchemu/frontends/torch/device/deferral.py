@@ -46,14 +46,12 @@ class Deferred:
         for storage in work.storages:
             self._flag(storage, True)
 
-    def concerns(self, args: Sequence[Any], in_place: bool) -> bool:
+    def concerns(self, reads: Sequence[torch.Tensor], writes: Sequence[torch.Tensor]) -> bool:
         """Reports whether a call needs elements that are missing, or writes where what has been put off is to read."""
-        if in_place and any(_flag_of(t) is not None for t in tensors(args[:1])):
-            return True
-        return any(_flag_of(t) for t in tensors(args))
+        return any(_flag_of(t) is not None for t in writes) or any(_flag_of(t) for t in reads)
 
-    def put_off(self, op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Puts a call off. Returns its results, which have no elements yet."""
+    def put_off(self, op: Any, args: Sequence[Any], kwargs: dict[str, Any], writes: Sequence[torch.Tensor]) -> Any:
+        """Puts a call off, which writes some of its operands. Returns its results, which have no elements yet."""
         if len(self._queue) >= _MOST:
             self.catch_up()
             return cpu_dtypes.computed(op, args, kwargs)
@@ -61,7 +59,7 @@ class Deferred:
         for tensor in tensors((args, kwargs)):
             self._flag(tensor.untyped_storage(), False)
         self._queue.append(compute)
-        for tensor in tensors(made if not op.in_place else args[:1]):
+        for tensor in (*tensors(made), *writes):
             self._flag(tensor.untyped_storage(), True)
         return result
 
@@ -113,6 +111,8 @@ def recorded(
     """Returns what does a call later, the call's results, which have no elements until then, and the new ones of
     these."""
     kept, named = _kept(args), {name: _kept(value) for name, value in kwargs.items()}
+    if op.fills:
+        return lambda: _drop(op.compute(*kept, **named)), _filled(op, args, kwargs), []
     if op.in_place:
         result = args[0] if op.func._schema.returns else None
         return lambda: _drop(op.compute(*kept, **named)), result, []
@@ -121,6 +121,19 @@ def recorded(
     targets = _kept(made)
     result = made[0] if isinstance(shapes, torch.Tensor) else type(shapes)(made)
     return lambda: _fill(targets, cpu_dtypes.computed(op, kept, named)), result, made
+
+
+def _filled(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Returns the tensors that a call computes into.
+
+    Raises:
+        RuntimeError: one of them would get another shape.
+    """
+    given = [kwargs[name] for name in op.fills]
+    shapes = layouts.made(op, _bare(args), {name: _bare(value) for name, value in kwargs.items()})
+    if any(tensor.shape != shape.shape for tensor, shape in zip(given, _listed(shapes), strict=True)):
+        raise RuntimeError("PyTorch resizes what it computes into")
+    return given[0] if len(given) == 1 else tuple(given)
 
 
 def goes_on(work: Any) -> bool:

@@ -146,7 +146,8 @@ class RankMode(TorchDispatchMode):
 
     def behind(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Does an operation while the data of collectives is not in place, or puts it off."""
-        if not self.deferred.concerns((*args, *kwargs.values()), op.in_place) or op.kind in ("view", "factory"):
+        reads, writes = looking.operands(op.func, args, kwargs)
+        if op.kind in ("view", "factory") or not self.deferred.concerns(reads, writes):
             return op.run(self, op, args, kwargs)
         if self.deferred.is_settled() or op.kind not in ("kernel", "move") or op.random or op.is_odd:
             self.deferred.catch_up()
@@ -157,7 +158,7 @@ class RankMode(TorchDispatchMode):
             self.deferred.catch_up()
             return op.run(self, op, args, kwargs)
         try:
-            out = self.deferred.put_off(op, args, _on_host(kwargs))
+            out = self.deferred.put_off(op, args, _on_host(kwargs), writes)
         except Exception:  # what it gives depends on elements, nobody knows it without, or the call is wrong
             self.deferred.catch_up()
             return op.run(self, op, args, kwargs)

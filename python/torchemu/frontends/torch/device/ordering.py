@@ -45,10 +45,12 @@ def look(rank: Context, name: str, reads: Sequence[Any]) -> None:
 
 
 def after(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any, waits: bool) -> None:
-    """Notes what an operation has written on the current stream; with waits the host has waited for it."""
-    _, writes = operands(func, args, kwargs)
-    made = [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, torch.Tensor)]
-    wrote(rank, func._schema.name.partition("::")[2], [*writes, *made], waits)
+    """Notes what an operation has written on the current stream; with waits the host has waited for it. What the host
+    computes is on no stream, and there when the call returns."""
+    reads, writes = operands(func, args, kwargs)
+    writes += [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, torch.Tensor)]
+    is_on_host = all(places.of(t) is None for t in (*reads, *writes))
+    wrote(rank, func._schema.name.partition("::")[2], writes, waits or is_on_host)
     if waits and rank.stream_order is not None:
         rank.stream_order.wait_on_host(rank.stream_order.here(go.StreamNumber(rank.stream)))
 

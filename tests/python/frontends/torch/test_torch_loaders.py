@@ -1,0 +1,64 @@
+"""Workers of loaders on the installed PyTorch: what each of them has of its own, from one epoch to the next."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, get_worker_info
+
+import torchemu
+
+one = torchemu.distributed(world_size=1, torch="real")
+
+
+class Drawn(Dataset):
+    """Draws a number, and counts what it has been asked for."""
+
+    def __init__(self):
+        self.asked, self.opened_by = 0, None
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        self.asked += 1
+        return random.random(), np.random.rand(), torch.rand(1).item(), self.asked, self.opened_by
+
+
+def seed(number):
+    random.seed(number)
+    np.random.seed(number)
+    torch.manual_seed(number)
+
+
+def open_in_worker(number):
+    seed(number)
+    dataset = get_worker_info().dataset
+    while isinstance(dataset, (Subset, ConcatDataset)):
+        dataset = dataset.dataset if isinstance(dataset, Subset) else dataset.datasets[0]
+    dataset.opened_by = number
+
+
+@pytest.mark.parametrize("is_persistent", [False, True])
+@one
+def test_random_numbers_of_workers_go_on_where_they_are_kept(is_persistent):
+    loader = DataLoader(
+        Drawn(), None, num_workers=2, worker_init_fn=seed, persistent_workers=is_persistent, sampler=range(8)
+    )
+    first, second = list(loader), list(loader)
+    assert (first == second) is not is_persistent
+    seed(1)
+    drawn = [[random.random(), np.random.rand(), torch.rand(1).item()] for _ in range(8)]
+    of_second_worker = [sample[:3] for sample in (*first[1::2], *second[1::2])]
+    assert of_second_worker == (drawn if is_persistent else drawn[:4] * 2)
+    assert [sample[3] for sample in second[1::2]] == ([5, 6, 7, 8] if is_persistent else [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: Subset(d, range(6)), lambda d: ConcatDataset([d])])
+@one
+def test_workers_set_attributes_of_their_own_dataset(wrap):
+    dataset = Drawn()
+    loader = DataLoader(wrap(dataset), None, num_workers=2, worker_init_fn=open_in_worker, sampler=range(6))
+    assert [sample[4] for sample in loader] == [0, 1] * 3
+    assert (dataset.asked, dataset.opened_by) == (0, None)
