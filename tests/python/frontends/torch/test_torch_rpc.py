@@ -260,6 +260,7 @@ def test_references():
         there.local_value()
     with pytest.raises(RuntimeError, match="rref can only be pickled when using RPC"):
         pickle.dumps(there)
+    assert there._get_type() is Counter and there._get_type(blocking=False).wait() is Counter
     assert repr(there).startswith("UserRRef(RRefId = GloballyUniqueId(created_on=0, local_id=")
 
 

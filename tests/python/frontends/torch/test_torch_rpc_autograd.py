@@ -2,6 +2,7 @@
 
 import functools
 import os
+import time
 import warnings
 
 import pytest
@@ -246,6 +247,26 @@ def test_what_backward_refuses():
             dist_autograd.context().__enter__()
     with pytest.raises(RuntimeError, match="Current thread doesn't have a valid autograd context"):
         dist_autograd._current_context()
+
+
+@torchemu.distributed(world_size=3, torch="real")
+def test_a_pass_fails_where_a_worker_has_gone():
+    """The last one of three leaves after the forward pass, and the first one hears of it through the second."""
+    rpc.init_rpc(f"w{rank()}", rank=rank(), world_size=3)
+    if rank() == 2:
+        time.sleep(0.1)
+    elif rank() == 0:
+        x = leaf(1, 2, 3)
+        with dist_autograd.context() as context_id:
+            y = rpc.rpc_sync("w1", bounce, (x, ["w2", "w1"], 1))
+            time.sleep(0.2)
+            with pytest.raises(RuntimeError, match=r"Error on Node 0: Error on Node 1: .*name=w2\) has shut down RPC"):
+                dist_autograd.backward(context_id, [y.sum()])
+            with pytest.raises(RuntimeError, match="has shut down RPC"):
+                rpc.rpc_async("w2", product, (1, 2)).wait()
+    else:
+        time.sleep(0.4)
+    rpc.shutdown(graceful=False)
 
 
 @workers(2)

@@ -255,8 +255,8 @@ class Pass:
             piece.gradients = [g.to(d) if d.type != "cpu" else g for g, d in zip(kept, devices, strict=True)]
             self._arrived(joint.agent)
 
-        self._under_way += 1
         messages.deliver(end.agent, joint.agent, messages.size(kept), arrive)
+        self._under_way += 1
 
     def _accumulate(self, ends: list[End]) -> None:
         """Lets gradients go through .grad, so that hooks hear of them, and then into the context. As in PyTorch, those

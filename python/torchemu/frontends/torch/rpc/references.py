@@ -159,7 +159,7 @@ class PyRRef:
         else:
             rpc.rpc_sync(self.owner(), _backward, (self, dist_autograd_ctx_id, retain_graph))
 
-    def _get_type(self, timeout: float = UNSET, blocking: bool = False) -> Any:
+    def _get_type(self, timeout: float = UNSET, blocking: bool = True) -> Any:
         if self._types is None:
             if self.is_owner():
                 self._types = api._rref_typeof_on_owner(self, False)
