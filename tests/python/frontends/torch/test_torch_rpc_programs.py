@@ -1,5 +1,7 @@
-"""Programs of remote procedure calls, in the shapes of PyTorch's tutorials: they print what processes of PyTorch printed
-when rpc_programs/record.py recorded them."""
+"""Programs of remote procedure calls, in the shapes of PyTorch's tutorials, print what processes of PyTorch printed.
+
+rpc_programs/record.py has recorded that.
+"""
 
 import pytest
 from rpc_programs.record import HERE, printed
