@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     with _told():
         flags.check(options)
         _choose_torch(options, program)
-        flags.check_isolated(options.isolate or (), program.first_path())
+        flags.check_isolated(options.isolate or ())
         launch = _launch(options, program)
         flags.check_filter(options.local_ranks_filter, launch.nproc)
     with contextlib.ExitStack() as stack:

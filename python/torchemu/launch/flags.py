@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib.machinery
 import json
-import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -329,12 +327,9 @@ def check_filter(local_ranks: Collection[int] | None, nproc: int) -> None:
         raise ValueError(f"--local-ranks-filter: there is no local rank {absent[0]}; a node has 0 to {nproc - 1}")
 
 
-def check_isolated(packages: Collection[str], folder: str) -> None:
-    """Refuses to give ranks modules of their own of what no package is.
-
-    Args:
-        packages: their names.
-        folder: that of the program's files.
+def check_isolated(packages: Collection[str]) -> None:
+    """Refuses parts of packages. Whether there is a package of such a name is known when the program imports it: programs
+    change where Python looks.
 
     Raises:
         ValueError: the text names one of them.
@@ -342,9 +337,6 @@ def check_isolated(packages: Collection[str], folder: str) -> None:
     for package in packages:
         if "." in package:
             raise ValueError(f"--isolate {package}: packages are isolated whole: give {package.partition('.')[0]}")
-        known = any(package in front_end.packages for front_end in base.front_ends())
-        if not (known or importlib.machinery.PathFinder.find_spec(package, [folder, *sys.path])):
-            raise ValueError(f"--isolate {package}: there is no package of this name to import")
 
 
 def _add_ignored(parser: argparse.ArgumentParser) -> None:

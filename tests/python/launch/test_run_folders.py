@@ -54,16 +54,10 @@ def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
     assert (outcome.status, outcome.err) == (1, "torchemu: the working directory is gone: change to another one\n")
 
 
-@pytest.mark.parametrize(
-    ("package", "said"),
-    [
-        ("nosuchpackage", "there is no package of this name to import"),
-        ("numpy.linalg", "packages are isolated whole: give numpy"),
-    ],
-)
-def test_packages_that_are_none_cannot_be_isolated(tmp_path: Path, package: str, said: str) -> None:
-    outcome = launch("--nproc-per-node", "1", "--isolate", package, written(tmp_path, "print(1)"))
-    assert (outcome.status, outcome.err) == (1, f"torchemu: --isolate {package}: {said}\n")
+def test_parts_of_packages_cannot_be_isolated(tmp_path: Path) -> None:
+    outcome = launch("--nproc-per-node", "1", "--isolate", "numpy.linalg", written(tmp_path, "print(1)"))
+    said = "torchemu: --isolate numpy.linalg: packages are isolated whole: give numpy\n"
+    assert (outcome.status, outcome.err) == (1, said)
 
 
 def test_packages_beside_the_program_and_of_front_ends_may_be(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_world_holds_without_a_with_block() -> None:
     assert torch.run_ranks(total) == [[28] * 3] * 8
     assert torch.run_ranks(total, 3) == [[3] * 3] * 3
     world.close()
-    assert not world.is_open and not runtime.holding.is_any_open()
+    assert not world.is_open and not runtime.held_worlds.is_any_open()
     world.close()
 
 
@@ -55,20 +55,20 @@ def test_a_with_block_inside_of_another() -> None:
             assert runtime.current_world() is inner
         assert not inner.is_open and runtime.current_world() is outer and outer.is_open
         assert torch.ones(3).sum().item() == 3
-    assert not outer.is_open and not runtime.holding.is_any_open()
+    assert not outer.is_open and not runtime.held_worlds.is_any_open()
 
 
 def test_ranks_without_a_world() -> None:
     assert torch.run_ranks(lambda rank, k: rank * k, 6, 7) == [0, 7, 14, 21, 28, 35]
     assert torch.run_ranks(total, 40) == [[780] * 3] * 40  # more than the preset has
-    assert not runtime.holding.is_any_open()
+    assert not runtime.held_worlds.is_any_open()
 
 
 def test_the_first_rank_that_fails_is_named() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         torch.run_ranks(lambda rank: 1 // (rank - 2), 4)
     assert caught.value.__notes__[0].startswith("This is rank 2, the first to fail, at ")
-    assert not runtime.holding.is_any_open()
+    assert not runtime.held_worlds.is_any_open()
 
 
 @pytest.mark.parametrize("nprocs", [0, -1])
