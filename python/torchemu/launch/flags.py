@@ -328,7 +328,7 @@ def check_filter(local_ranks: Collection[int] | None, nproc: int) -> None:
 
 
 def check_isolated(packages: Collection[str]) -> None:
-    """Refuses parts of packages. Whether there is a package of such a name is known when the program imports it: programs
+    """Refuses parts of packages. Whether there is a package of such a name is known when it is imported: programs
     change where Python looks.
 
     Raises:
