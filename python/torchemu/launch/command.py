@@ -230,6 +230,8 @@ class _Run:
                     raise RunError(str(error)) from None
             choices.note(world)
             failed = _ended(world, tasks, mirror, silent)
+            if not silent and (self._options.verbose or self._options.check):
+                _warn(world)
         if tasks.interrupt is not None:
             raise tasks.interrupt
         return failed
@@ -271,6 +273,12 @@ class _Run:
         return tasks
 
 
+def _warn(world: runtime.World) -> None:
+    """Says what would be an error on a cluster."""
+    for warning in world.warnings.values():
+        print(f"torchemu: warning: {warning}", file=sys.stderr)
+
+
 def _ended(world: runtime.World, tasks: Tasks, mirror: mirroring.Mirror | None, silent: bool) -> list[Failure]:
     """Notes how a run has ended; returns the ranks that failed, the cause first."""
     if mirror is not None:
@@ -278,8 +286,6 @@ def _ended(world: runtime.World, tasks: Tasks, mirror: mirroring.Mirror | None, 
     failed = failures.ordered(tasks.failures)
     if not silent:
         tuner_notes.tell(world)
-        for warning in world.warnings.values():
-            print(f"torchemu: warning: {warning}", file=sys.stderr)
     if failed:
         world.failure = failures.in_a_line(failed[0])
     return failed

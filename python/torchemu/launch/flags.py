@@ -216,7 +216,7 @@ def strictness(options: argparse.Namespace) -> runtime.Strictness:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
-    _flag(group, "--verbose", action="store_true", help="say first what programs import as torch, and why")
+    _flag(group, "--verbose", action="store_true", help="say what programs import as torch, and why; what NCCL refuses")
     _flag(group, "--prefix", action="store_true", help="let each line that a rank prints name the rank")
     _flag(
         group,

@@ -1,7 +1,7 @@
-"""A run says in one line, without --check, what NCCL would refuse on a cluster; its results are as ever."""
+"""A run with --verbose says in one line what NCCL would refuse on a cluster; its results are as ever."""
 
 import pytest
-from launch import launch, written
+from launch import Outcome, launch, written
 
 BEGIN = """
 import os
@@ -36,9 +36,11 @@ SAID = {
 
 def ran(folder, line, backend="nccl", *flags):
     file = written(folder, BEGIN.format(backend=backend) + line + "\nprint('end')\n")
-    outcome = launch("--torch", "real", "--nproc-per-node", "2", *flags, file)
+    outcome = launch("--torch", "real", "--verbose", "--nproc-per-node", "2", *flags, file)
     assert outcome.out == "end\nend\n"
-    return outcome, f"{file}:7 in <module>"
+    first, said = outcome.err.split("\n", 1)
+    assert first.startswith("torchemu: --torch real, ")
+    return Outcome(outcome.status, outcome.out, said), f"{file}:7 in <module>"
 
 
 @pytest.mark.parametrize("does", SAID)
@@ -80,5 +82,11 @@ def test_groups_that_take_the_hosts_tensors_are_not_spoken_of(tmp_path, backend)
 def test_ranks_of_different_nodes_may_have_devices_of_one_number(tmp_path):
     line = "dist.all_reduce(torch.ones(2, device='cuda'))"
     file = written(tmp_path, BEGIN.format(backend="nccl") + line + "\n")
-    outcome = launch("--torch", "real", "--nnodes", "2", "--nproc-per-node", "1", file)
-    assert (outcome.status, outcome.err) == (0, "")
+    outcome = launch("--torch", "real", "--verbose", "--nnodes", "2", "--nproc-per-node", "1", file)
+    assert (outcome.status, outcome.err.count("\n")) == (0, 1)
+
+
+@pytest.mark.parametrize("does", SAID)
+def test_without_the_flag_nothing_is_said(tmp_path, does):
+    file = written(tmp_path, BEGIN.format(backend="nccl") + SAID[does][0] + "\n")
+    assert launch("--torch", "real", "--nproc-per-node", "2", file).err == ""
