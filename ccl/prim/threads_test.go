@@ -194,6 +194,13 @@ func TestAtomicTouchesOrderAsTheySay(t *testing.T) {
 	}
 }
 
+// used is the word at an address, for operations on it that order so much.
+func used(at prim.Addr, use prim.Use) prim.Word {
+	word := prim.I64(at)
+	word.Use = use
+	return word
+}
+
 // TestFarUsesOrderAsTheySay lets rank 0 write its memory and count in rank 1's, which looks at the word and reads rank 0's
 // memory: by the uses of both, and with a fence between what they do and the count.
 func TestFarUsesOrderAsTheySay(t *testing.T) {
@@ -218,11 +225,7 @@ func TestFarUsesOrderAsTheySay(t *testing.T) {
 		} {
 			m, w := over(t, 2, prim.Options{Check: true})
 			data := []prim.Run{{Addr: w.At(0, 8), Bytes: 8}}
-			word := func(use prim.Use) prim.Word {
-				word := prim.I64(w.At(1, 0))
-				word.Use = use
-				return word
-			}
+			word := func(use prim.Use) prim.Word { return used(w.At(1, 0), use) }
 			run := func(c *prim.Context) error {
 				if c.Rank() == 0 {
 					c.Touch("store", data, prim.Writes, false)
@@ -260,11 +263,7 @@ func TestStoresFollowLooksOnWhichTheyDepend(t *testing.T) {
 		for _, next := range []bool{false, true} {
 			m, w := over(t, 2, prim.Options{Check: true})
 			data := []prim.Run{{Addr: w.At(1, 8), Bytes: 8}}
-			word := func(use prim.Use) prim.Word {
-				word := prim.I64(w.At(1, 0))
-				word.Use = use
-				return word
-			}
+			word := func(use prim.Use) prim.Word { return used(w.At(1, 0), use) }
 			first := func(c *prim.Context) error {
 				if x.first == prim.Reads {
 					c.Gather("load", data, prim.PlainLook, false)

@@ -37,54 +37,30 @@ def meet_in_block():
 
 @triton.jit
 def tell(words, sem: tl.constexpr):
-    if sem == "release":
-        tl.inline_asm_elementwise(
-            """{
-                .reg .u32 %old; .reg .pred %p;
-                again:
-                    atom.global.release.sys.cas.b32 %old, [$1], 0, 1;
-                    setp.eq.u32 %p, %old, 0;
-                    @!%p bra again;
-            }""",
-            "=r,l", [words], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
-    else:
-        tl.inline_asm_elementwise(
-            """{
-                .reg .u32 %old; .reg .pred %p;
-                again:
-                    atom.global.relaxed.sys.cas.b32 %old, [$1], 0, 1;
-                    setp.eq.u32 %p, %old, 0;
-                    @!%p bra again;
-            }""",
-            "=r,l", [words], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
+    tl.inline_asm_elementwise(
+        f"""{{
+            .reg .u32 %old; .reg .pred %p;
+            again:
+                atom.global.{sem}.sys.cas.b32 %old, [$1], 0, 1;
+                setp.eq.u32 %p, %old, 0;
+                @!%p bra again;
+        }}""",
+        "=r,l", [words], dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
 
 
 @triton.jit
 def hear(words, sem: tl.constexpr):
-    if sem == "acquire":
-        tl.inline_asm_elementwise(
-            """{
-                .reg .u32 %old; .reg .pred %p;
-                again:
-                    atom.global.acquire.sys.cas.b32 %old, [$1], 1, 0;
-                    setp.eq.u32 %p, %old, 1;
-                    @!%p bra again;
-            }""",
-            "=r,l", [words], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
-    else:
-        tl.inline_asm_elementwise(
-            """{
-                .reg .u32 %old; .reg .pred %p;
-                again:
-                    atom.global.relaxed.sys.cas.b32 %old, [$1], 1, 0;
-                    setp.eq.u32 %p, %old, 1;
-                    @!%p bra again;
-            }""",
-            "=r,l", [words], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
+    tl.inline_asm_elementwise(
+        f"""{{
+            .reg .u32 %old; .reg .pred %p;
+            again:
+                atom.global.{sem}.sys.cas.b32 %old, [$1], 1, 0;
+                setp.eq.u32 %p, %old, 1;
+                @!%p bra again;
+        }}""",
+        "=r,l", [words], dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
 
 
 @triton.jit
