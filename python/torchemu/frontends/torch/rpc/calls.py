@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -76,16 +77,12 @@ class Call:
 
     # On the worker's rank
 
-    def _serve(self, work: Work, parcel: Parcel) -> None:
+    @contextlib.contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Lets the running thread be in the call's context, and answers with what is raised within the with block."""
         contexts.enter(self.context)
         try:
-            if self.context is not None:
-                contexts.entered_by(self.context, self.agent.id)
-            value = work(parcel, parcel.received())
-            if isinstance(value, torch._C.Future):
-                value.add_done_callback(self._answer_later)
-            else:
-                self._answer(value.value if isinstance(value, Done) else value)
+            yield
         except ENDS:
             raise
         except BaseException as error:
@@ -93,17 +90,20 @@ class Call:
         finally:
             contexts.enter(None)
 
+    def _serve(self, work: Work, parcel: Parcel) -> None:
+        with self._answering():
+            if self.context is not None:
+                contexts.entered_by(self.context, self.agent.id)
+            value = work(parcel, parcel.received())
+            if isinstance(value, torch._C.Future):
+                value.add_done_callback(self._answer_later)
+            else:
+                self._answer(value.value if isinstance(value, Done) else value)
+
     def _answer_later(self, future: Any) -> None:
         """Answers with a future's value, once it has one."""
-        contexts.enter(self.context)
-        try:
+        with self._answering():
             self._answer(value_of(future))
-        except ENDS:
-            raise
-        except BaseException as error:
-            self._refuse(error)
-        finally:
-            contexts.enter(None)
 
     def _answer(self, value: Any) -> None:
         data, tensors = internal.serialize(value)
@@ -214,26 +214,25 @@ def run_python(is_async: bool) -> Work:
     return work
 
 
+def _run_found(find: Callable[[], Callable[..., Any]]) -> Work:
+    """The work of calling a function that the worker finds."""
+
+    def work(parcel: Parcel, tensors: list[torch.Tensor]) -> Any:
+        args, kwargs = internal.deserialize(parcel.data, tensors)
+        with agents.current().slots:
+            return find()(*args, **kwargs)
+
+    return work
+
+
 def run_operation(name: str) -> Work:
     """The work of calling an operation of PyTorch's."""
-
-    def work(parcel: Parcel, tensors: list[torch.Tensor]) -> Any:
-        args, kwargs = internal.deserialize(parcel.data, tensors)
-        with agents.current().slots:
-            return torch._C._jit_get_operation(name)[0](*args, **kwargs)
-
-    return work
+    return _run_found(lambda: torch._C._jit_get_operation(name)[0])
 
 
-def run_script(name: str, is_async: bool) -> Work:
+def run_script(name: str) -> Work:
     """The work of calling a function of TorchScript's."""
-
-    def work(parcel: Parcel, tensors: list[torch.Tensor]) -> Any:
-        args, kwargs = internal.deserialize(parcel.data, tensors)
-        with agents.current().slots:
-            return torch.jit._state._python_cu.find_function(name)(*args, **kwargs)
-
-    return work
+    return _run_found(lambda: torch.jit._state._python_cu.find_function(name))
 
 
 def invoke_python(
@@ -251,4 +250,4 @@ def invoke_operation(dst: WorkerInfo, name: str, timeout: float, *args: Any, **k
 def invoke_script(dst: str, name: str, args: Any, kwargs: Any, timeout: float = UNSET, is_async: bool = False) -> Any:
     """Acts as _invoke_rpc_torchscript."""
     to = agents.current().get_worker_info(dst)
-    return Call(to, timeout).send(run_script(name, is_async), *internal.serialize((args, kwargs))).future
+    return Call(to, timeout).send(run_script(name), *internal.serialize((args, kwargs))).future

@@ -289,7 +289,7 @@ def remote_operation(dst: WorkerInfo, name: str, timeout: float, *args: Any, **k
 def remote_script(dst: str, name: str, timeout: float, is_async: bool, *args: Any, **kwargs: Any) -> PyRRef:
     """Acts as _invoke_remote_torchscript."""
     to = agents.current().get_worker_info(dst)
-    return _remote(to, timeout, calls.run_script(name, is_async), *internal.serialize((args, kwargs)))
+    return _remote(to, timeout, calls.run_script(name), *internal.serialize((args, kwargs)))
 
 
 def debug_info() -> dict[str, str]:
