@@ -150,7 +150,7 @@ class _Run:
 
     @property
     def _ranks(self) -> int:
-        """How many ranks there will be; 0 where the program makes them itself."""
+        """Returns the number of ranks; 0 where the program makes them itself."""
         return 0 if self._program.is_one_host() else self._launch.world_size
 
     def _repeated(self, choices: Choices) -> int:

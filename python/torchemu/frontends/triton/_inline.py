@@ -271,7 +271,7 @@ class _Execution:
         return values[base]()
 
     def _address(self, operand: str) -> int:
-        """Where a memory operand is, such as [%rd1+8]."""
+        """Returns the address that a memory operand, such as [%rd1+8], gives."""
         match = re.fullmatch(r"\[\s*([\w%$.]+)\s*(?:\+\s*(-?\w+))?\s*\]", operand)
         if match is None:
             raise ValueError(f"inline assembly: {operand!r} is no place in memory")
@@ -309,7 +309,6 @@ class _Execution:
 
     def change(self, one: Instruction) -> None:
         """atom and red."""
-        self._refuse_multicast(one)
         name = {"exch": "xchg"}.get(one.has("exch"), one.has("add", "cas", "min", "max", "and", "or", "xor"))
         if not name:
             raise NotImplementedError(f"inline assembly: {one.text!r} is not emulated")
@@ -328,11 +327,6 @@ class _Execution:
         if scope:
             _access.narrowed(self._program, [address], one.kind.itemsize, _what(one), scope)
 
-    @staticmethod
-    def _refuse_multicast(one: Instruction) -> None:
-        if one.has("multimem"):
-            raise NotImplementedError(f"inline assembly: {one.text!r}: there is no multicast")
-
 
 _OPERATIONS: dict[str, Callable[[_Execution, Instruction], None]] = {
     "ld": _Execution.load,
@@ -343,7 +337,7 @@ _OPERATIONS: dict[str, Callable[[_Execution, Instruction], None]] = {
 
 
 def _what(one: Instruction) -> str:
-    """How reports name an instruction."""
+    """Returns the name of an instruction in reports."""
     return ".".join((one.name, *one.modifiers))
 
 

@@ -97,7 +97,7 @@ _FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "and": lambda one, a, b: a & b,
     "or": lambda one, a, b: a | b,
     "xor": lambda one, a, b: a ^ b,
-    "not": lambda one, a: ~a if one.kind != TYPES["pred"] or not one.has("pred") else a ^ 1,
+    "not": lambda one, a: a ^ 1 if one.has("pred") else ~a,
     "shl": _shifted(True),
     "shr": _shifted(False),
     "ex2": _in_float32(np.exp2),
