@@ -162,13 +162,12 @@ class AhbmGroup(Named, dist.ProcessGroup):
         run = session.current()
         if runtime.current().world.ordered and run.refuse_hosts is not None:
             run.refuse_hosts(self, used)
-        if host or not self.is_placed:
-            self._suspect(call.name, used, host)
+        self._suspect(call.name, used, host)
 
     def _suspect(self, call: str, used: Sequence[torch.Tensor], host: bool) -> None:
         """Looks at what would be an error on a cluster."""
         suspect = session.current().suspect
-        if suspect is not None:
+        if suspect is not None and (host or not self.is_placed):
             suspect(self, call, used, host)
 
     def _order(self, context: runtime.Context, host: bool, is_barrier: bool = False) -> int:
@@ -220,7 +219,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         else:
             unwaited_uses.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)
-        if self.backend == "nccl" and (host or not self.is_placed):
+        if self.backend == "nccl":
             self._suspect("send" if sending else "recv", [tensor], host)
         stream = self._order(context, host)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])

@@ -28,11 +28,11 @@ def look(group: Any, call: str, tensors: Sequence[torch.Tensor], host: bool) -> 
     Args:
         group: the operation's.
         call: its name.
-        host: the first tensor is in the host's memory.
+        host: the first tensor is in the host's memory; otherwise the group's devices have not been looked at.
     """
     if host:
         _look_at_host(group, call)
-    elif not group.is_placed:
+    else:
         group.is_placed = True
         at = places.of(tensors[0])
         if at is not None and at.device.type == "cuda":

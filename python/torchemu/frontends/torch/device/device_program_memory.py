@@ -172,7 +172,7 @@ def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, An
         return args[0]
     reads, writes = operands(op.func, args, kwargs)
     mode.watch.touch(op, reads, READS)
-    with peers.charged(mode, op, args, kwargs):
+    with peers.charged(mode, op, reads, writes):
         out = _run_in_order(mode, op, args, kwargs)
     mode.watch.touch(op, writes, WRITES)
     return out

@@ -146,8 +146,10 @@ class RankMode(TorchDispatchMode):
 
     def behind(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Does an operation while the data of collectives is not in place, or puts it off."""
+        if op.kind in ("view", "factory"):
+            return op.run(self, op, args, kwargs)
         reads, writes = unwaited_uses.operands(op.func, args, kwargs)
-        if op.kind in ("view", "factory") or not self.deferred.concerns(reads, writes):
+        if not self.deferred.concerns(reads, writes):
             return op.run(self, op, args, kwargs)
         if self.deferred.is_settled() or op.kind not in ("kernel", "move") or op.random or op.is_odd:
             self.deferred.catch_up()

@@ -31,23 +31,35 @@ def note(tensor: torch.Tensor, home: int) -> torch.Tensor:
 
 def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Does an operation, or puts it off, and charges what it does in peers' memory."""
-    with charged(mode, op, args, kwargs):
+    if op.kind not in _USING:
+        return mode.at_once(op, args, kwargs)
+    with charged(mode, op, *operands(op.func, args, kwargs)):
         return mode.at_once(op, args, kwargs)
 
 
+def charged(
+    mode: RankMode, op: Operation, reads: Sequence[torch.Tensor], writes: Sequence[torch.Tensor]
+) -> contextlib.AbstractContextManager[None]:
+    """Charges what an operation with these operands does in peers' memory, which is done, or put off, within the with
+    block."""
+    if op.kind in _USING:
+        sources, targets = (
+            _far([*reads, *writes] if op.in_place and op.name not in _OVERWRITING else reads),
+            _far(writes),
+        )
+        if sources or targets:
+            return _accessed(mode, op, sources, targets)
+    return _NOWHERE
+
+
+_NOWHERE = contextlib.nullcontext()
+
+
 @contextlib.contextmanager
-def charged(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[None]:
-    """Charges what an operation does in peers' memory that is done, or put off, within the with block."""
-    if op.kind not in _USING:
-        yield
-        return
-    reads, writes = operands(op.func, args, kwargs)
-    if op.in_place and op.name not in _OVERWRITING:
-        reads = [*reads, *writes]
-    sources, targets = _far(reads), _far(writes)
-    if not sources and not targets:
-        yield
-        return
+def _accessed(
+    mode: RankMode, op: Operation, sources: list[tuple[int, int]], targets: list[tuple[int, int]]
+) -> Iterator[None]:
+    """Charges accesses to peers' memory, by their homes and bytes, around what is done within the with block."""
     for home, nbytes in sources:
         _access(mode, home, nbytes, writes=False)
     with _charged_less(mode, op, sum(nbytes for _, nbytes in (*sources, *targets))):
