@@ -42,11 +42,7 @@ func table(file string) (header []string, rows [][]float64, err error) {
 
 // layers compares an MLP in tensor parallel on 2, 3 and 4 H200: two products of a rank, then an all_reduce.
 func layers(w io.Writer, folder string) error {
-	preset, err := topology.Load("h200_8")
-	if err != nil {
-		return err
-	}
-	library, err := ccl.LoadLibrary("nccl-2.28")
+	preset, library, err := loadPreset()
 	if err != nil {
 		return err
 	}

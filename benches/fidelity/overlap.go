@@ -16,11 +16,7 @@ import (
 
 // overlap compares a product and an all_gather beside each other on 2, 3 and 4 H200.
 func overlap(w io.Writer, folder string) error {
-	preset, err := topology.Load("h200_8")
-	if err != nil {
-		return err
-	}
-	library, err := ccl.LoadLibrary("nccl-2.28")
+	preset, library, err := loadPreset()
 	if err != nil {
 		return err
 	}
