@@ -74,23 +74,20 @@ func latest(a, b *block) *block {
 		}
 		return a
 	}
-	ahead, behind := a, b
-	i := 0
-	for i < blockLanes && a[i] == b[i] {
-		i++
+	var less, more uint64 // in the upper half: whether a knows less somewhere, and more; the ticks would mispredict branches
+	for i := range a {
+		x, y := uint64(a[i]), uint64(b[i])
+		less |= x - y
+		more |= y - x
 	}
-	if i == blockLanes {
+	switch {
+	case less>>32 == 0:
 		return a
+	case more>>32 == 0:
+		return b
+	default:
+		return maxima(a, b)
 	}
-	if a[i] < b[i] {
-		ahead, behind = b, a
-	}
-	for ; i < blockLanes; i++ {
-		if ahead[i] < behind[i] {
-			return maxima(ahead, behind)
-		}
-	}
-	return ahead
 }
 
 // maxima is a block of what either of two knows.
