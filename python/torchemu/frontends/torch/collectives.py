@@ -1,0 +1,290 @@
+"""The collectives and messages of a process group, as c10d calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from torchemu.bridge.calls import Call
+from torchemu.c10d.ops import OPS
+from torchemu.frontends.torch import checks, monitored, session, sparse
+from torchemu.frontends.torch.c10d_operators import as_operators
+from torchemu.frontends.torch.issuing import ANY_SOURCE, IssuingGroup, Tensors
+from torchemu.frontends.torch.reductions import locally, number, reduced
+from torchemu.frontends.torch.works import AhbmWork, Several
+
+
+@as_operators
+class CollectiveGroup(IssuingGroup):
+    """The operations of a group."""
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None) -> Any:
+        """Replaces the tensors on every rank by their reduction."""
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        checks.not_empty("allreduce", tensors)
+        op = self._op(opts if op is None else op, tensors[0])
+        if tensors[0].layout is not torch.strided:
+            return sparse.all_reduce(self, tensors, op)
+        if len(tensors) > 1:
+            return self._allreduce_across(tensors, op, opts)
+        checks.without_gaps(self.backend, tensors)
+        return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
+
+    def _allreduce_across(self, tensors: Sequence[torch.Tensor], op: Any, opts: Any) -> Any:
+        """Replaces several tensors of each rank by the reduction of all, as gloo does; the rank waits for it here.
+
+        Raises:
+            RuntimeError: the backend is NCCL's, or the tensors are not alike.
+        """
+        checks.alone(self.backend, tensors)
+        checks.alike("allreduce", tensors[1:], tensors[0])
+        first, *others = tensors
+        for other in others:
+            locally(op)(first, other, out=first)
+        work = self._issue(_reducing("all_reduce", op), [first], None, tensors, opts)
+        work.wait()
+        for other in others:
+            other.copy_(first)
+        return work
+
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        """allreduce of several tensors as one operation."""
+        checks.not_empty("allreduce", tensors)
+        checks.together(self.backend, tensors)
+        call = _reducing("all_reduce_coalesced", self._op(opts, tensors[0]))
+        return self._issue(call, tensors, None, tensors, opts)
+
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
+        """Replaces the tensor on every rank by the root's."""
+        root = _root("broadcast", tensors, opts if root is None else root)
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        checks.root("broadcast", root, self._size, self.backend)
+        if len(tensors) > 1:
+            return self._broadcast_across(tensors, root, opts)
+        checks.without_gaps(self.backend, tensors)
+        ins: Tensors | None = None if self._rank == root else []
+        return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
+
+    def _broadcast_across(self, tensors: Sequence[torch.Tensor], root: int, opts: Any) -> Any:
+        """Replaces several tensors of each rank by one of the root's, as gloo does; the rank waits for it here.
+
+        Raises:
+            RuntimeError: the backend is NCCL's, or the tensors are not alike.
+        """
+        checks.alone(self.backend, tensors)
+        checks.alike("broadcast", tensors[1:], tensors[0])
+        number = getattr(opts, "rootTensor", 0)
+        if not 0 <= number < len(tensors):
+            checks.refuse("broadcast", f"invalid root tensor: {number}")
+        work = self.broadcast(tensors[number], root)
+        work.wait()
+        for other in tensors:
+            if other is not tensors[number]:
+                other.copy_(tensors[number])
+        return work
+
+    def reduce(
+        self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None, root: Any = None
+    ) -> Any:
+        """Replaces the root's tensor by the reduction."""
+        opts = opts if root is None else root
+        root = _root("reduce", tensors, opts)
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        checks.root("reduce", root, self._size, self.backend)
+        checks.without_gaps(self.backend, tensors)
+        call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts, tensors[0]), root)
+        if self._rank == root:
+            return self._issue(call, tensors, None, tensors, opts)
+        return self._issue(call, [], tensors, tensors, opts)
+
+    def allgather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Gives every rank the tensors of all in a list."""
+        if isinstance(ins, torch.Tensor):
+            outs, ins = [outs], [ins]
+        checks.not_empty("allgather", ins)
+        if len(ins) != len(outs):
+            checks.refuse("allgather", "requires input/output tensor lists to have the same length")
+        works = [self._all_gather(i, o, t, opts) for i, (o, t) in enumerate(zip(outs, ins, strict=True))]
+        return works[0] if len(works) == 1 else Several(works, outs)
+
+    def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor, opts: Any) -> AhbmWork:
+        checks.as_many("allgather", "output", index, outs, self._size, self.backend)
+        checks.without_gaps(self.backend, [given])
+        # NCCL's members may bring tensors of different sizes.
+        is_gloos = self._backend_for(session.current().is_on_host(given)) == "gloo"
+        alike = outs if is_gloos else outs[self._rank : self._rank + 1]
+        checks.alike("allgather", alike, given, backend=self.backend)
+        work = self._issue(_call("all_gather"), outs, [given], outs, opts)
+        work.is_stacked = self.backend == "nccl" and all(out.shape == given.shape for out in outs)
+        return work
+
+    def allgather_coalesced(self, outs: list[list[torch.Tensor]], ins: list[torch.Tensor], opts: Any = None) -> Any:
+        """allgather of several tensors: outs has a list for each rank."""
+        checks.of_gloo(self.backend, "allgather_coalesced")
+        checks.not_empty("allgather_coalesced", ins)
+        if len(outs) != self._size:
+            checks.refuse("allgather_coalesced", "output lists should be equal to world size")
+        blocks = [tensor for row in outs for tensor in row]
+        return self._issue(_call("all_gather_coalesced"), blocks, ins, outs, opts)
+
+    def _allgather_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        checks.gathered(self.backend, out, given, self._size)
+        checks.without_gaps(self.backend, [out, given])
+        return self._issue(_call("all_gather_into_tensor"), [out], [given], [out], opts)
+
+    all_gather_single = _allgather_base
+
+    def allgather_into_tensor_coalesced(self, outs: Tensors, ins: Tensors, opts: Any = None) -> Any:
+        """_allgather_base of several tensors."""
+        return Several([self._allgather_base(o, i) for o, i in zip(outs, ins, strict=True)], list(outs))
+
+    def reduce_scatter(
+        self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
+    ) -> Any:
+        """Gives each rank the reduction of the tensors that are for it."""
+        if isinstance(outs, torch.Tensor):
+            outs, ins = [outs], [ins]
+        if any(len(given) != self._size for given in ins):
+            raise RuntimeError("invalid input tensor list size, must be world size")
+        if self._backend_for(session.current().is_on_host(outs[0])) == "gloo":
+            for out, given in zip(outs, ins, strict=True):
+                checks.alike("reduce_scatter", given[self._rank : self._rank + 1], out)
+        checks.without_gaps(self.backend, outs)
+        call = _reducing("reduce_scatter", self._op(opts if op is None else op, outs[0]))
+        works = [self._issue(call, [out], given, [out], opts) for out, given in zip(outs, ins, strict=True)]
+        return works[0] if len(works) == 1 else Several(works, outs)
+
+    def _reduce_scatter_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        checks.scattered(self.backend, out, given, self._size)
+        call = _reducing("reduce_scatter_tensor", self._op(opts, out))
+        return self._issue(call, [out], [given], [out], opts)
+
+    reduce_scatter_single = _reduce_scatter_base
+
+    def reduce_scatter_tensor_coalesced(self, outs: Tensors, ins: Tensors, opts: Any = None) -> Any:
+        """_reduce_scatter_base of several tensors."""
+        return Several([self._reduce_scatter_base(o, i, opts) for o, i in zip(outs, ins, strict=True)], list(outs))
+
+    def gather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
+        """Gives the root the tensors of all in a list."""
+        root = _root("gather", ins, opts if root is None else root)
+        if isinstance(ins, torch.Tensor):
+            outs, ins = [outs] if outs else [], [ins]
+        checks.root("gather", root, self._size, self.backend)
+        checks.alone(self.backend, ins)
+        checks.single("gather", ins, "input")
+        checks.without_gaps(self.backend, ins)
+        if self._rank == root:
+            checks.of_root(self.backend, "gather", "output", outs, self._size)
+            checks.alike("gather", outs[0], ins[0], backend=self.backend)
+        if self.backend == "gloo" and ins[0].is_complex():
+            raise RuntimeError("Invalid scalar type: gloo has no gather of complex numbers")
+        gathered = outs[0] if self._rank == root else []
+        return self._issue(_call("gather", root), gathered, ins, gathered, opts)
+
+    def scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
+        """Gives each rank one of the root's tensors."""
+        root = _root("scatter", outs, opts if root is None else root)
+        if isinstance(outs, torch.Tensor):
+            outs, ins = [outs], [ins] if ins else []
+        checks.root("scatter", root, self._size, self.backend)
+        checks.alone(self.backend, outs)
+        checks.single("scatter", outs, "output")
+        if self._rank == root:
+            checks.of_root(self.backend, "scatter", "input", ins, self._size)
+            checks.alike("scatter", ins[0], outs[0], backend=self.backend)
+        return self._issue(_call("scatter", root), outs, ins[0] if self._rank == root else [], outs, opts)
+
+    def alltoall(self, outs: Tensors, ins: Tensors, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Gives rank r the tensor that each has at index r."""
+        checks.without_gaps(self.backend, [*outs, *ins])
+        return self._issue(_call("all_to_all"), outs, ins, outs, opts)
+
+    def alltoall_base(
+        self,
+        out: torch.Tensor,
+        given: torch.Tensor,
+        out_splits: Sequence[int],
+        in_splits: Sequence[int],
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> Any:
+        """Acts as alltoall, of the rows of one tensor."""
+        checks.splits(out_splits, out, self._size)
+        checks.splits(in_splits, given, self._size)
+        checks.contiguous(given)
+        checks.without_gaps(self.backend, [out])
+        call = _call("all_to_all_single")
+        if not out_splits and not in_splits:
+            return self._issue(call, [out], [given], [out], opts)
+        return self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out], opts)
+
+    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Ends for each rank after it has begun for all."""
+        token = [torch.zeros(1, dtype=torch.uint8, device="cpu")]
+        return self._issue(Call.of("barrier", "all_reduce", "max"), token, None, [], opts, on_host=True)
+
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """A barrier of which rank 0 says who did not come."""
+        self.monitored += 1
+        monitored.barrier(self, self._timeout if timeout is None else timeout, wait_all_ranks)
+
+    # Messages
+
+    def send(self, tensors: Tensors, dst: int, tag: int = 0) -> Any:
+        """Sends a tensor to a group rank."""
+        return self._post(True, dst, tag, tensors[0])
+
+    def recv(self, tensors: Tensors, src: int, tag: int = 0) -> Any:
+        """Receives a tensor from a group rank."""
+        return self._post(False, src, tag, tensors[0])
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
+        """Receives a tensor from any rank."""
+        return self._post(False, ANY_SOURCE, tag, tensors[0])
+
+    def _blocks(self, whole: torch.Tensor, sizes: Sequence[int]) -> list[torch.Tensor]:
+        """Splits a tensor for all ranks into the part of each."""
+        return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
+
+    def _op(self, options: Any, tensor: torch.Tensor) -> Any:
+        """The reduce op of options, or an op that takes their place, for such tensors."""
+        op = dist.ReduceOp.SUM if options is None else getattr(options, "reduceOp", options)
+        checks.reduction(self.backend, op, tensor.dtype)
+        return op
+
+
+def _root(operation: str, tensors: Any, options: Any) -> int:
+    """The root of options; one that takes their place, which is for a tensor and not for a list; and that of PyTorch's
+    options where there are none."""
+    if isinstance(options, int) and not isinstance(tensors, torch.Tensor):
+        raise TypeError(f"{operation}(): incompatible function arguments. A list of tensors needs options, and no root")
+    return options if isinstance(options, int) else 0 if options is None else int(options.rootRank)
+
+
+def _call(name: str, root: int = 0) -> Call:
+    """The call of a function that does not reduce."""
+    known = _calls.get((name, None, root))
+    if known is None:
+        known = _calls[name, None, root] = Call.of(name, OPS[name].kind.name, "", root)
+    return known
+
+
+def _reducing(name: str, op: Any, root: int = 0) -> Call:
+    """The call of a function that reduces."""
+    key = name, number(op), root
+    known = _calls.get(key)
+    if known is None:
+        reduction, factor = reduced(op)
+        known = Call.of(name, OPS[name].kind.name, reduction, root, factor)
+        if factor is None:
+            _calls[key] = known
+    return known
+
+
+_calls: dict[tuple[str, int | None, int], Call] = {}
+"""The frequent calls, by their name, PyTorch's number of the reduction, and the root."""

@@ -1,0 +1,274 @@
+"""Process groups issue operations to the core: all of them are looked at, noted and limited in time in one way."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import _allow_inflight_collective_as_graph_input, _register_work
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call
+from torchemu.c10d.hooks import Hooks
+from torchemu.c10d.ops import TABLE
+from torchemu.frontends.torch import checks, mirrored_calls, profiles, session, unwaited_uses, works
+from torchemu.frontends.torch.device import in_flight, ordering
+from torchemu.frontends.torch.membership import Membership
+from torchemu.frontends.torch.memory import regions
+from torchemu.frontends.torch.naming import Named
+from torchemu.frontends.torch.works import AhbmWork
+from torchemu.runtime import capture as captures
+from torchemu.runtime import watchdog
+from torchemu.runtime.waiting import picoseconds
+
+DEFAULT = timedelta(minutes=30)
+
+_LONG = timedelta(minutes=5)
+"""A timeout from which on nobody counts on it: where nothing can happen any more, and no fault is the reason, the
+deadlock is reported at once."""
+
+_FOR_EVER = timedelta(days=100)
+"""A timeout that is none: picoseconds count 106 days."""
+
+_IN_PLACE = -1
+ANY_SOURCE = -1
+
+Tensors = Sequence[torch.Tensor]
+
+
+class IssuingGroup(Named, dist.ProcessGroup):
+    """One rank's side of a group of the core, as far as it issues operations.
+
+    Args:
+        store: one that the members share.
+        rank: this one's in the group.
+        membership: what the members have in common.
+        backend: the name by which the program asked for it.
+        timeout: how long an operation may take.
+    """
+
+    def __init__(
+        self, store: Any, rank: int, membership: Membership, backend: str, timeout: timedelta | None = None
+    ) -> None:
+        size = len(membership.members)
+        super().__init__(rank, size)
+        self._store, self._rank, self._size = store, rank, size
+        self.prefixes: Sequence[Any] = ()  # of stores, which C++ does not keep alive
+        self.membership, self.backend, self.ranks = membership, backend, membership.members
+        self.hooks: Hooks | None = None  # the watchers of what this rank issues
+        self._core, self._device_core = membership.handle, membership.device_handle
+        self._coalescing: list[Any] | None = None
+        self.is_batching = False  # what it issues are the messages of a batch_isend_irecv
+        self._name, self._desc = membership.name, "undefined"
+        self._splits = 0
+        self.is_placed = False  # it is known on which devices it is
+        self.monitored = 0  # monitored barriers so far
+        self._extra = timedelta()  # for the next operation, beside the limit
+        self._limit, self._is_counted_on = DEFAULT, False
+        self._options: Any = None
+        self._holds_hosts = backend != "gloo" and watchdog.blocks_hosts()
+        if backend == "gloo":
+            go.HoldHosts(self._core)  # it has no watchdog
+        self._set_default_timeout(timeout or DEFAULT)
+
+    # Collectives
+
+    def _issue(
+        self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any = None, on_host: bool = False
+    ) -> AhbmWork:
+        """Issues a collective; see go.IssueRegions. ins is None for what is in place."""
+        if captures.current() is None:
+            return self._issue_at_once(call, outs, ins, result, opts, on_host)
+        again = functools.partial(self._issue_at_once, call, outs, ins, result, opts, on_host)
+        with captures.noted(lambda: again().wait(), outs):
+            return again()
+
+    def _backend_for(self, on_host: bool) -> str:
+        """Returns the name of the backend that is for tensors of the host, or of devices: in a group that has one for
+        each of them, that of devices is NCCL's."""
+        return self.backend if on_host or self._core == self._device_core else "nccl"
+
+    def _issue_at_once(
+        self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool
+    ) -> AhbmWork:
+        if self.hooks is None:
+            return self._start(call, outs, ins, result, opts, on_host)
+        start = functools.partial(self._start, call, outs, ins, result, opts, on_host)
+        told = TABLE.told(call.name, call.kind)
+        return self.hooks.around(self, start, told, call.root, (outs, ins or []), bool(getattr(opts, "asyncOp", True)))
+
+    def _start(self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool) -> AhbmWork:
+        context, run = runtime.current(), session.current()
+        used = [*outs, *ins] if ins else list(outs)
+        host = on_host or not used or run.is_on_host(used[0])
+        if self.backend == "nccl" and used:
+            self._check_nccl(call, used, host, on_host)
+        if run.before_use is not None:
+            run.before_use(used)
+        given = outs if ins is None else ins
+        if context.outstanding is not None:
+            unwaited_uses.look(call.name, given, outs, spared=self.membership)
+        if context.stream_order is not None:
+            ordering.look(context, call.name, given)
+        count = _IN_PLACE if ins is None else len(ins)
+        core, site = self._core if host else self._device_core, context.world.site()
+        stream = self._order(context, host, is_barrier=on_host)
+        context.last = call.name, site
+        mirrored_calls.collective(context, call.name, self._size, host, used)
+        try:
+            handle = go.IssueRegions(core, stream, site, True, call.number, regions(used), len(outs), count)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        work = self._issued(handle, result, used, host, core)
+        work.writes(context, stream, outs)
+        if _allow_inflight_collective_as_graph_input():  # the program waits by torch.ops._c10d_functional.wait_tensor
+            for tensor in outs:
+                _register_work(tensor, work)
+        if self._may_wait_later(context, opts):
+            work.noted(context, call.name, site, self.membership, given)
+        profiles.note(self.backend, call.name, given, work)
+        return work
+
+    def _check_nccl(self, call: Call, used: Sequence[torch.Tensor], host: bool, on_host: bool) -> None:
+        """Looks at the tensors of a collective, and refuses what NCCL does.
+
+        Args:
+            host: the first one is in the host's memory.
+            on_host: as it has to be, for NCCL itself would allocate it.
+        """
+        checks.types(call.name, used[0].dtype)
+        if on_host:
+            return
+        run = session.current()
+        if runtime.current().world.ordered and run.refuse_hosts is not None:
+            run.refuse_hosts(self, used)
+        self._suspect(call.name, used, host)
+
+    def _suspect(self, call: str, used: Sequence[torch.Tensor], host: bool) -> None:
+        """Looks at what would be an error on a cluster."""
+        suspect = session.current().suspect
+        if suspect is not None and (host or not self.is_placed):
+            suspect(self, call, used, host)
+
+    def _order(self, context: runtime.Context, host: bool, is_barrier: bool = False) -> int:
+        """Returns the stream whose operations one comes after. What gloo does in the host's memory follows no device;
+        NCCL's objects and barriers do, for which NCCL uses the device's memory."""
+        of_gloo = self.backend == "gloo" or (self.backend != "nccl" and not is_barrier)
+        return context.host_stream if host and of_gloo else context.stream
+
+    def _may_wait_later(self, context: runtime.Context, opts: Any) -> bool:
+        """Reports whether the rank may do something else before it waits for what it issues with these options, or has
+        done so: always but where torch.distributed says that it waits at once."""
+        outstanding = context.outstanding
+        if context.threads is not None or self._coalescing is not None or (outstanding and outstanding.issued):
+            return True
+        return bool(getattr(opts, "asyncOp", True))
+
+    # Messages
+
+    def _post(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+        checks.message(self.backend, tensor)
+        if self.backend == "nccl":
+            self._refuse_message(sending, peer, tensor)
+        if captures.current() is None:
+            return self._post_at_once(sending, peer, tag, tensor)
+        again = functools.partial(self._post_at_once, sending, peer, tag, tensor)
+        with captures.noted(lambda: again().wait(), () if sending else (tensor,)):
+            return again()
+
+    def _refuse_message(self, sending: bool, peer: int, tensor: torch.Tensor) -> None:
+        """Refuses what NCCL does: the rank itself as a peer, but for batches, and tensors of the host."""
+        if peer == self._rank and self._coalescing is None and not self.is_batching:
+            checks.to_itself("Send" if sending else "Recv")
+        refuse_hosts = session.current().refuse_hosts
+        if refuse_hosts is not None:
+            refuse_hosts(self, [tensor])
+
+    def _post_at_once(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+        if self.hooks is None:
+            return self._start_message(sending, peer, tag, tensor)
+        start = functools.partial(self._start_message, sending, peer, tag, tensor)
+        name, tensors = ("send", ((), (tensor,))) if sending else ("recv", ((tensor,), ()))
+        return self.hooks.around(self, start, name, peer, tensors, True)
+
+    def _start_message(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+        context, run = runtime.current(), session.current()
+        if run.before_use is not None:
+            run.before_use([tensor])
+        if sending:
+            unwaited_uses.look("send", [tensor], [])
+            ordering.look(context, "send", [tensor])
+        else:
+            unwaited_uses.look("recv", [], [tensor], spared=self.membership)
+        host = run.is_on_host(tensor)
+        if self.backend == "nccl":
+            self._suspect("send" if sending else "recv", [tensor], host)
+        stream = self._order(context, host)
+        core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
+        context.last = verb, site = "send" if sending else "recv", site
+        mirrored_calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
+        try:
+            handle = go.PostRegion(core, stream, site, True, sending, peer, tag, told)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        work = self._issued(handle, [tensor], [tensor], host, (core, sending, peer, tag))
+        if self.backend == "gloo":
+            work.group = core  # gloo closes all connections where one has waited too long
+        work.writes(context, stream, [] if sending else [tensor])
+        work.noted(context, verb, site, self.membership, [tensor] if sending else [], peer)
+        name = "recvAnySource" if peer == ANY_SOURCE and not sending else verb
+        profiles.note(self.backend, name, [tensor], work)
+        return work
+
+    def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool, lane: object) -> AhbmWork:
+        storages = in_flight.note(used, handle, lane)
+        if self._is_counted_on:
+            limit = self._limit + self._extra
+            work = AhbmWork(handle, result, storages, host, limit, self._core if host else self._device_core)
+        else:
+            work = AhbmWork(handle, result, storages, host)
+        if self._extra:
+            self._add_ephemeral_timeout(-self._extra)
+        if self._holds_hosts and not host:
+            work.holds_host = True
+        if self._coalescing is not None:
+            self._coalescing.append(work)
+        works.swept()
+        return work
+
+    # Limits of time
+
+    @property
+    def timeout(self) -> timedelta:
+        """The time that an operation may take."""
+        return self._limit
+
+    @property
+    def _timeout(self) -> timedelta:
+        return self._limit
+
+    def _set_default_timeout(self, timeout: timedelta | float) -> None:
+        self._limit = timeout = checks.duration(timeout)
+        if self._options is not None:
+            self._options._timeout = timeout
+        self._is_counted_on = timedelta() < timeout < _LONG
+        self._watch(timeout)
+
+    set_timeout = setTimeout = _set_default_timeout  # noqa: N815
+
+    def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
+        """Gives the next operation more time than others."""
+        self._extra += timeout
+        self._watch(self._limit + self._extra)
+
+    def _watch(self, timeout: timedelta) -> None:
+        """Makes what this rank issues from now on fail when it lasts longer; not where there is none, or no simulation
+        lasts as long."""
+        limit = picoseconds(timeout) if timedelta() < timeout < _FOR_EVER else 0
+        for core in {self._core, self._device_core}:
+            go.SetTimeout(core, runtime.current().rank, limit)
