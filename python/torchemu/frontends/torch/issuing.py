@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -39,6 +39,59 @@ _IN_PLACE = -1
 ANY_SOURCE = -1
 
 Tensors = Sequence[torch.Tensor]
+
+
+class _Collective(NamedTuple):
+    """A collective as the rank has called it.
+
+    Attributes:
+        outs: what it writes.
+        ins: what it reads; None where that is outs.
+        result: the value of its future.
+        opts: PyTorch's options.
+        on_host: its tensors have to be in the host's memory, for NCCL itself would allocate them.
+    """
+
+    call: Call
+    outs: Tensors
+    ins: Tensors | None
+    result: Any
+    opts: Any
+    on_host: bool
+
+    @property
+    def given(self) -> Tensors:
+        """What it reads."""
+        return self.outs if self.ins is None else self.ins
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """False where torch.distributed says that it waits for it at once."""
+        return bool(getattr(self.opts, "asyncOp", True))
+
+
+class _Message(NamedTuple):
+    """A message as the rank sends or receives it."""
+
+    sending: bool
+    peer: int
+    tag: int
+    tensor: torch.Tensor
+
+    @property
+    def verb(self) -> str:
+        """Its name."""
+        return "send" if self.sending else "recv"
+
+    @property
+    def outs(self) -> Tensors:
+        """What it writes."""
+        return () if self.sending else (self.tensor,)
+
+    @property
+    def ins(self) -> Tensors:
+        """What it reads."""
+        return (self.tensor,) if self.sending else ()
 
 
 class IssuingGroup(Named, dist.ProcessGroup):
@@ -81,73 +134,69 @@ class IssuingGroup(Named, dist.ProcessGroup):
     def _issue(
         self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any = None, on_host: bool = False
     ) -> AhbmWork:
-        """Issues a collective; see go.IssueRegions. ins is None for what is in place."""
+        """Issues a collective; see _Collective, and go.IssueRegions."""
+        asked = _Collective(call, outs, ins, result, opts, on_host)
         if captures.current() is None:
-            return self._issue_at_once(call, outs, ins, result, opts, on_host)
-        again = functools.partial(self._issue_at_once, call, outs, ins, result, opts, on_host)
-        with captures.noted(lambda: again().wait(), outs):
-            return again()
+            return self._issue_at_once(asked)
+        with captures.noted(lambda: self._issue_at_once(asked).wait(), outs):
+            return self._issue_at_once(asked)
 
     def _backend_for(self, on_host: bool) -> str:
         """Returns the name of the backend that is for tensors of the host, or of devices: in a group that has one for
         each of them, that of devices is NCCL's."""
         return self.backend if on_host or self._core == self._device_core else "nccl"
 
-    def _issue_at_once(
-        self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool
-    ) -> AhbmWork:
+    def _issue_at_once(self, asked: _Collective) -> AhbmWork:
         if self.hooks is None:
-            return self._start(call, outs, ins, result, opts, on_host)
-        start = functools.partial(self._start, call, outs, ins, result, opts, on_host)
-        told = TABLE.told(call.name, call.kind)
-        return self.hooks.around(self, start, told, call.root, (outs, ins or []), bool(getattr(opts, "asyncOp", True)))
+            return self._start(asked)
+        start, call = functools.partial(self._start, asked), asked.call
+        tensors = asked.outs, asked.ins or []
+        return self.hooks.around(
+            self, start, TABLE.told(call.name, call.kind), call.root, tensors, asked.is_asynchronous
+        )
 
-    def _start(self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool) -> AhbmWork:
+    def _start(self, asked: _Collective) -> AhbmWork:
         context, run = runtime.current(), session.current()
+        name, outs, ins, given = asked.call.name, asked.outs, asked.ins, asked.given
         used = [*outs, *ins] if ins else list(outs)
-        host = on_host or not used or run.is_on_host(used[0])
+        host = asked.on_host or not used or run.is_on_host(used[0])
         if self.backend == "nccl" and used:
-            self._check_nccl(call, used, host, on_host)
+            self._check_nccl(asked, used, host)
         if run.before_use is not None:
             run.before_use(used)
-        given = outs if ins is None else ins
         if context.outstanding is not None:
-            unwaited_uses.look(call.name, given, outs, spared=self.membership)
+            unwaited_uses.look(name, given, outs, spared=self.membership)
         if context.stream_order is not None:
-            ordering.look(context, call.name, given)
+            ordering.look(context, name, given)
         count = _IN_PLACE if ins is None else len(ins)
         core, site = self._core if host else self._device_core, context.world.site()
-        stream = self._order(context, host, is_barrier=on_host)
-        context.last = call.name, site
-        mirrored_calls.collective(context, call.name, self._size, host, used)
+        stream = self._order(context, host, is_barrier=asked.on_host)
+        context.last = name, site
+        mirrored_calls.collective(context, name, self._size, host, used)
         try:
-            handle = go.IssueRegions(core, stream, site, True, call.number, regions(used), len(outs), count)
+            handle = go.IssueRegions(core, stream, site, True, asked.call.number, regions(used), len(outs), count)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        work = self._issued(handle, result, used, host, core)
+        work = self._issued(handle, asked.result, used, host, core)
         work.writes(context, stream, outs)
         if _allow_inflight_collective_as_graph_input():  # the program waits by torch.ops._c10d_functional.wait_tensor
             for tensor in outs:
                 _register_work(tensor, work)
-        if self._may_wait_later(context, opts):
-            work.noted(context, call.name, site, self.membership, given)
-        profiles.note(self.backend, call.name, given, work)
+        if self._may_wait_later(context, asked):
+            work.noted(context, name, site, self.membership, given)
+        profiles.note(self.backend, name, given, work)
         return work
 
-    def _check_nccl(self, call: Call, used: Sequence[torch.Tensor], host: bool, on_host: bool) -> None:
-        """Looks at the tensors of a collective, and refuses what NCCL does.
-
-        Args:
-            host: the first one is in the host's memory.
-            on_host: as it has to be, for NCCL itself would allocate it.
-        """
-        checks.types(call.name, used[0].dtype)
-        if on_host:
+    def _check_nccl(self, asked: _Collective, used: Sequence[torch.Tensor], host: bool) -> None:
+        """Looks at the tensors of a collective, the first of them in the host's memory or not, and refuses what NCCL
+        does."""
+        checks.types(asked.call.name, used[0].dtype)
+        if asked.on_host:
             return
         run = session.current()
         if runtime.current().world.ordered and run.refuse_hosts is not None:
             run.refuse_hosts(self, used)
-        self._suspect(call.name, used, host)
+        self._suspect(asked.call.name, used, host)
 
     def _suspect(self, call: str, used: Sequence[torch.Tensor], host: bool) -> None:
         """Looks at what would be an error on a cluster."""
@@ -161,56 +210,56 @@ class IssuingGroup(Named, dist.ProcessGroup):
         of_gloo = self.backend == "gloo" or (self.backend != "nccl" and not is_barrier)
         return context.host_stream if host and of_gloo else context.stream
 
-    def _may_wait_later(self, context: runtime.Context, opts: Any) -> bool:
-        """Reports whether the rank may do something else before it waits for what it issues with these options, or has
-        done so: always but where torch.distributed says that it waits at once."""
+    def _may_wait_later(self, context: runtime.Context, asked: _Collective) -> bool:
+        """Reports whether the rank may do something else before it waits for what it issues, or has done so."""
         outstanding = context.outstanding
         if context.threads is not None or self._coalescing is not None or (outstanding and outstanding.issued):
             return True
-        return bool(getattr(opts, "asyncOp", True))
+        return asked.is_asynchronous
 
     # Messages
 
     def _post(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
         checks.message(self.backend, tensor)
+        asked = _Message(sending, peer, tag, tensor)
         if self.backend == "nccl":
-            self._refuse_message(sending, peer, tensor)
+            self._refuse_message(asked)
         if captures.current() is None:
-            return self._post_at_once(sending, peer, tag, tensor)
-        again = functools.partial(self._post_at_once, sending, peer, tag, tensor)
-        with captures.noted(lambda: again().wait(), () if sending else (tensor,)):
-            return again()
+            return self._post_at_once(asked)
+        with captures.noted(lambda: self._post_at_once(asked).wait(), asked.outs):
+            return self._post_at_once(asked)
 
-    def _refuse_message(self, sending: bool, peer: int, tensor: torch.Tensor) -> None:
+    def _refuse_message(self, asked: _Message) -> None:
         """Refuses what NCCL does: the rank itself as a peer, but for batches, and tensors of the host."""
-        if peer == self._rank and self._coalescing is None and not self.is_batching:
-            checks.to_itself("Send" if sending else "Recv")
+        if asked.peer == self._rank and self._coalescing is None and not self.is_batching:
+            checks.to_itself("Send" if asked.sending else "Recv")
         refuse_hosts = session.current().refuse_hosts
         if refuse_hosts is not None:
-            refuse_hosts(self, [tensor])
+            refuse_hosts(self, [asked.tensor])
 
-    def _post_at_once(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+    def _post_at_once(self, asked: _Message) -> AhbmWork:
         if self.hooks is None:
-            return self._start_message(sending, peer, tag, tensor)
-        start = functools.partial(self._start_message, sending, peer, tag, tensor)
-        name, tensors = ("send", ((), (tensor,))) if sending else ("recv", ((tensor,), ()))
-        return self.hooks.around(self, start, name, peer, tensors, True)
+            return self._start_message(asked)
+        start = functools.partial(self._start_message, asked)
+        return self.hooks.around(self, start, asked.verb, asked.peer, (asked.outs, asked.ins), True)
 
-    def _start_message(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+    def _start_message(self, asked: _Message) -> AhbmWork:
         context, run = runtime.current(), session.current()
+        sending, peer, tag, tensor = asked
+        verb, outs, ins = asked.verb, asked.outs, asked.ins
         if run.before_use is not None:
             run.before_use([tensor])
         if sending:
-            unwaited_uses.look("send", [tensor], [])
-            ordering.look(context, "send", [tensor])
+            unwaited_uses.look(verb, ins, outs)
+            ordering.look(context, verb, ins)
         else:
-            unwaited_uses.look("recv", [], [tensor], spared=self.membership)
+            unwaited_uses.look(verb, ins, outs, spared=self.membership)
         host = run.is_on_host(tensor)
         if self.backend == "nccl":
-            self._suspect("send" if sending else "recv", [tensor], host)
+            self._suspect(verb, [tensor], host)
         stream = self._order(context, host)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
-        context.last = verb, site = "send" if sending else "recv", site
+        context.last = verb, site
         mirrored_calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
         try:
             handle = go.PostRegion(core, stream, site, True, sending, peer, tag, told)
@@ -219,8 +268,8 @@ class IssuingGroup(Named, dist.ProcessGroup):
         work = self._issued(handle, [tensor], [tensor], host, (core, sending, peer, tag))
         if self.backend == "gloo":
             work.group = core  # gloo closes all connections where one has waited too long
-        work.writes(context, stream, [] if sending else [tensor])
-        work.noted(context, verb, site, self.membership, [tensor] if sending else [], peer)
+        work.writes(context, stream, outs)
+        work.noted(context, verb, site, self.membership, ins, peer)
         name = "recvAnySource" if peer == ANY_SOURCE and not sending else verb
         profiles.note(self.backend, name, [tensor], work)
         return work
