@@ -142,6 +142,8 @@ class CollectiveGroup(IssuingGroup):
         """_allgather_base of several tensors."""
         return Several([self._allgather_base(o, i) for o, i in zip(outs, ins, strict=True)], list(outs))
 
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
     def reduce_scatter(
         self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
     ) -> Any:
@@ -169,6 +171,8 @@ class CollectiveGroup(IssuingGroup):
         """_reduce_scatter_base of several tensors."""
         return Several([self._reduce_scatter_base(o, i, opts) for o, i in zip(outs, ins, strict=True)], list(outs))
 
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
     def gather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
         """Gives the root the tensors of all in a list."""
         root = _root("gather", ins, opts if root is None else root)
@@ -185,6 +189,15 @@ class CollectiveGroup(IssuingGroup):
             raise RuntimeError("Invalid scalar type: gloo has no gather of complex numbers")
         gathered = outs[0] if self._rank == root else []
         return self._issue(_call("gather", root), gathered, ins, gathered, opts)
+
+    def gather_into_tensor(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        """Gives the root the tensors of all in one."""
+        is_root = self._rank == _root("gather", [given], opts)
+        if is_root:
+            checks.gathered(self.backend, out, given, self._size)
+        return self.gather([self._blocks(out, ())] if is_root else [], [given], opts)
+
+    gather_single = gather_into_tensor
 
     def scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
         """Gives each rank one of the root's tensors."""
@@ -222,6 +235,8 @@ class CollectiveGroup(IssuingGroup):
         if not out_splits and not in_splits:
             return self._issue(call, [out], [given], [out], opts)
         return self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out], opts)
+
+    all_to_all_single = alltoall_base
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Ends for each rank after it has begun for all."""

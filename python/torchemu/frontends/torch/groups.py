@@ -17,13 +17,14 @@ from torchemu.c10d import flight_files
 from torchemu.frontends.torch import host_tensors
 from torchemu.frontends.torch.collectives import CollectiveGroup
 from torchemu.frontends.torch.device import deferral
+from torchemu.frontends.torch.hooked import Hooked
 from torchemu.frontends.torch.issuing import DEFAULT
 from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.works import Several
 from torchemu.runtime import launches
 
 
-class AhbmGroup(CollectiveGroup):
+class AhbmGroup(Hooked, CollectiveGroup):
     """One rank's side of a group: what c10d asks of one beside its operations."""
 
     def _set_group_desc(self, desc: str) -> None:
@@ -72,15 +73,15 @@ class AhbmGroup(CollectiveGroup):
 
     @property
     def supports_splitting(self) -> bool:
-        """Answers as PyTorch's backend of this name does."""
-        return self.backend != "gloo"
+        """Answers as PyTorch's backend for devices does."""
+        return self._backend_for(on_host=False) != "gloo"
 
     @property
     def supports_coalescing(self) -> bool:
         """Answers as PyTorch's backend of this name does."""
         return self.backend != "gloo"
 
-    supports_time_estimate = supports_shrinking = False
+    supports_time_estimate = supports_shrinking = supports_reconfigure = supports_window = False
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Answers as NCCL does without memory of its own: tensors are PyTorch's."""
@@ -94,6 +95,14 @@ class AhbmGroup(CollectiveGroup):
         if torch.device(device).type == "cpu" and host_tensors.are_refused(self):
             raise RuntimeError(host_tensors.NO_BACKEND)
         return self
+
+    def get_backend(self, device: Any) -> AhbmGroup:
+        """The group itself: it is its own backend.
+
+        Raises:
+            RuntimeError: it has none for the device.
+        """
+        return self._get_backend(device)
 
     @property
     def has_only_devices(self) -> bool:
@@ -120,8 +129,9 @@ class AhbmGroup(CollectiveGroup):
         opts: Any = None,
         group_name: str | None = None,
         group_desc: str | None = None,
+        device_types: Sequence[torch.device] | None = None,
     ) -> AhbmGroup | None:
-        """A group of some of the ranks; None on the others."""
+        """A group of some of the ranks; None on the others. It is for all devices that this one is for."""
         if self._rank not in new_ranks:
             return None
         self._splits += 1

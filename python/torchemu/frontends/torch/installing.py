@@ -25,6 +25,7 @@ from torchemu.frontends.torch import (
     compilers,
     device,
     futures,
+    hooked,
     hooks,
     host_tensors,
     import_locks,
@@ -301,7 +302,17 @@ class ProcessGroupGloo(AhbmGroup):
 
     Options = _Options = _GlooOptions
 
-    def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
+    def __init__(
+        self,
+        store: Any,
+        rank: int,
+        size: int,
+        options: Any = None,
+        timeout: timedelta | None = None,
+        enable_reconfigure: bool = False,
+    ) -> None:
+        if enable_reconfigure:
+            raise NotImplementedError("groups whose members change (enable_reconfigure) are not simulated")
         super().__init__(store, rank, _asked(store, rank, size), "gloo", _limit(options, timeout))
         group_makers.note(self.membership.handle, self.membership.name, self.membership.members)
         self._take_options(options if isinstance(options, _GlooOptions) else _GlooOptions())
@@ -355,6 +366,27 @@ class ProcessGroupNCCL(NcclMethods):
 
     def deregister_mem_pool(self, pool: Any) -> None:
         """Acts as register_mem_pool."""
+
+
+class ProcessGroupNCCL2(ProcessGroupNCCL):
+    """A group of what newer versions of PyTorch make for nccl."""
+
+    def __init__(self, store: Any, rank: int, size: int, options: Any = None, device_id: Any = None) -> None:
+        super().__init__(store, rank, size, options)
+        if device_id is not None:
+            self.bound_device_id = device_id
+
+    def split(self, store: Any, ranks: Sequence[int], opts: Any) -> ProcessGroupNCCL2:
+        """A group of some of the world's ranks, which all of them make."""
+        return type(self)(store, ranks.index(self.ranks[self.rank()]), len(ranks), opts)
+
+
+def _kinds() -> dict[str, type[AhbmGroup]]:
+    """The classes of groups that the installed PyTorch makes, by their names there."""
+    kinds: dict[str, type[AhbmGroup]] = {"ProcessGroupGloo": ProcessGroupGloo, "ProcessGroupNCCL": ProcessGroupNCCL}
+    if hasattr(c10d, "_create_nccl2_process_group"):
+        kinds |= {"ProcessGroupNCCL2": ProcessGroupNCCL2, "ProcessGroupNCCLLazy": ProcessGroupNCCL2}
+    return kinds
 
 
 _asking: list[tuple[list[int], str, bool]] = []
@@ -416,14 +448,16 @@ class _OwnSys:
 
 def _install_backends(run: Session) -> None:
     register()
+    hooked.install(run)
     run.replace(c10d, "sys", _OwnSys())
     if run.world.calls is not None:  # ranks that another one stands for do not come
         run.replace(c10d, "_store_based_barrier", lambda *_, **__: None)
+    run.replace(c10d, "_get_split_source", lambda *_: None)  # a group's members know it without another group
     run.replace(c10d, "_new_process_group_helper", _noting(c10d._new_process_group_helper))
     program_groups.install(run, lambda: bool(_asking))
-    for kind in (ProcessGroupGloo, ProcessGroupNCCL):
+    for name, kind in _kinds().items():
         for module in (c10d, dist, torch._C._distributed_c10d):
-            run.replace(module, kind.__name__, kind)
+            run.replace(module, name, kind)
     run.replace(c10d, "_NCCL_AVAILABLE", True)
     run.replace(c10d, "_GLOO_AVAILABLE", True)
     run.replace(c10d, "_create_process_group_wrapper", lambda wrapped_pg, **_: wrapped_pg)

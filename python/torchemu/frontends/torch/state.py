@@ -31,6 +31,7 @@ class RankWorld:
         self.tags_to_pg: dict[Any, Any] = {}
         self.pg_to_tag: dict[Any, Any] = {}
         self.pg_coalesce_state: dict[Any, Any] = {}
+        self.pg_flight_recorder_hooks: dict[Any, Any] = {}
         self.comms: list[Any] = []
 
 
