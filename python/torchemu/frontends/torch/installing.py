@@ -227,7 +227,7 @@ def _install_recorder(run: Session) -> None:
 def _install_refusals(run: Session) -> None:
     """Lets what has no part in a simulated cluster say so in a line."""
 
-    def launch_agent(*_: Any) -> NoReturn:
+    def launch_agent(*_: Any, **__: Any) -> NoReturn:
         raise RuntimeError(
             "torch.distributed.run: it starts processes of the system, which find no ranks of torchemu; let torchemu "
             "run start the script, with --nproc-per-node, or start ranks by torch.multiprocessing.spawn"

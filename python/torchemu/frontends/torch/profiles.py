@@ -106,8 +106,9 @@ class RankProfile(profiler_legacy.profile):
                 recording.close(context.rank)
             self._recording.end()
 
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes what the rank and its device did; a name that ends in .pftrace is Perfetto's own format."""
+    def export_chrome_trace(self, path: str | os.PathLike[str], *_: Any, **__: Any) -> None:
+        """Writes what the rank and its device did; a name that ends in .pftrace is Perfetto's own format. How newer
+        PyTorch wants a GPU's graphs and streams to be written means nothing here."""
         self._check_finish()
         if self._recording is None:
             raise RuntimeError("can't export a trace of a profile that has recorded nothing")
@@ -126,10 +127,8 @@ class RankProfile(profiler_legacy.profile):
         self._check_finish()
         return self.function_events
 
-    def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
-    ) -> Any:
-        """Averages events; overloads of an operation count as one."""
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, *_: Any, **__: Any) -> Any:
+        """Averages events; overloads of an operation count as one, and Python's functions are no events."""
         return super().key_averages(group_by_input_shape, group_by_stack_n)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:

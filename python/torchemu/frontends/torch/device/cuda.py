@@ -333,16 +333,16 @@ def _put_graphs(replaced: Replacements) -> None:
     names = {"is_current_stream_capturing": graphs.is_capturing, "CUDAGraph": graphs.CUDAGraph}
     for module in (torch.cuda, torch.cuda.graphs):
         replaced.put_all(module, {**names, "graph_pool_handle": lambda: (0, 0)})
-    replaced.put(torch.cuda.graphs.graph, "__init__", _graph)
+    replaced.put(torch.cuda.graphs.graph, "__init__", _with_own_stream(torch.cuda.graphs.graph.__init__))
 
 
-def _graph(
-    self: Any, cuda_graph: Any, pool: Any = None, stream: Any = None, capture_error_mode: str = "global"
-) -> None:
-    """torch.cuda.graph's __init__, with a stream of the rank's own."""
-    self.pool, self.cuda_graph, self.capture_error_mode = (), cuda_graph, capture_error_mode
-    self.capture_stream = streams.Stream() if stream is None else stream
-    self.stream_ctx = torch.cuda.stream(self.capture_stream)
+def _with_own_stream(initialize: Callable[..., None]) -> Callable[..., None]:
+    """Returns an __init__ of torch.cuda.graph by which the stream, where none is given, is the rank's own."""
+
+    def init(self: Any, cuda_graph: Any, pool: Any = None, stream: Any = None, *args: Any, **kwargs: Any) -> None:
+        initialize(self, cuda_graph, pool, streams.Stream() if stream is None else stream, *args, **kwargs)
+
+    return init
 
 
 def _put_accelerator(replaced: Replacements) -> None:

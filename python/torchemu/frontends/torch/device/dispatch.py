@@ -30,7 +30,16 @@ from torchemu.frontends.torch.device import (
     storages,
 )
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
-from torchemu.frontends.torch.device.operations import BELOW, KNOWN, PLAIN, RUN, Operation, learned, result_place
+from torchemu.frontends.torch.device.operations import (
+    BELOW,
+    FUNCTIONAL,
+    KNOWN,
+    PLAIN,
+    RUN,
+    Operation,
+    learned,
+    result_place,
+)
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
@@ -38,7 +47,6 @@ _NOTHING: dict[str, Any] = {}
 _TOUCHING = ("kernel", "read", "move")
 """Kinds of operations that read and write elements; those of other kinds are made of such, or look at none."""
 
-_FUNCTIONAL = {"_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
 """Namespaces of collectives that return their results, in tensors that C++ makes where no mode sees it."""
 
 _STRIDED = torch.strided
@@ -187,7 +195,7 @@ class RankMode(TorchDispatchMode):
             with self, places.made_at(at):
                 return op.parts(at)(*args, **kwargs)
         with places.made_at(at):
-            out = self.communicated(op, args, kwargs) if op.space in _FUNCTIONAL else op.func(*args, **kwargs)
+            out = self.communicated(op, args, kwargs) if op.space in FUNCTIONAL else op.func(*args, **kwargs)
         if at is not None:
             self.settle(out, at)
         return out

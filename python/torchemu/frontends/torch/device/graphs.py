@@ -40,8 +40,11 @@ class CUDAGraph:
         self._steps: list[tuple[streams.Stream | None, Callable[[], Any]]] | None = None
         self._capture: _Capture | None = None
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
-        """Begins to capture what is put on the current stream.
+    def capture_begin(
+        self, pool: Any = None, capture_error_mode: str = "global", check_input_liveness: bool = False
+    ) -> None:
+        """Begins to capture what is put on the current stream. What is captured keeps the tensors that it uses, so
+        their liveness needs no check.
 
         Raises:
             RuntimeError: it is the default stream; a capture is under way.

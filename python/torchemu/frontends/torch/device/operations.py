@@ -56,6 +56,13 @@ def _has_kernel(func: Any) -> bool:
     return found
 
 
+def _is_for_any(func: Any) -> bool:
+    """Says whether an operation that is no collective has a kernel for any device, which calls others."""
+    name = func.name()
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return has_kernel(name, "CompositeExplicitAutograd") and name.partition("::")[0] not in {*_OWN, *FUNCTIONAL}
+
+
 def _is_for_cuda(func: Any) -> bool:
     """Says whether a program has given an operation a kernel of CUDA, and none for any device. One that was compiled
     would need a GPU."""
@@ -65,6 +72,9 @@ def _is_for_cuda(func: Any) -> bool:
 
 
 _OWN = {"symm_mem"}  # PyTorch's kernels of CUDA look into peers' memory, which takes no time here; the front end's send
+FUNCTIONAL = {"_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
+"""Spaces of collectives that return their results."""
+_ANY_KEY = torch._C.DispatchKey.CompositeExplicitAutograd
 _CPU_KEY = torch._C.DispatchKey.CPU
 _CUDA_KEY = torch._C.DispatchKey.CUDA
 
@@ -120,7 +130,7 @@ class Operation:
         self.space = schema.name.partition("::")[0]
         self.aliases = any(r.alias_info is not None for r in schema.returns)
         self.is_made_of_others = self.space not in BELOW and (
-            self.definition() is not None or _has_kernel(func) or _is_for_cuda(func)
+            self.definition() is not None or _has_kernel(func) or _is_for_cuda(func) or _is_for_any(func)
         )
         self.is_odd = self.aliases and not self.in_place
         self.reduces = self.name in _REDUCTIONS
@@ -154,6 +164,8 @@ class Operation:
                     return kernels[device]
         if at is not None and at.device.type == "cuda" and _is_for_cuda(self.func):
             return functools.partial(self.func._op_dk, _CUDA_KEY)
+        if not _has_kernel(self.func) and _is_for_any(self.func):
+            return functools.partial(self.func._op_dk, _ANY_KEY)
         if definition is None and not _has_kernel(self.func):
             raise NotImplementedError(
                 f"Could not run '{self.func.name()}' with arguments from the 'CPU' backend: its only kernel is CUDA's"
