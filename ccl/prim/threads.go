@@ -300,7 +300,7 @@ func (c *Context) QuietAll() {
 		}
 		left++
 		e := &Event{then: one}
-		q := quiet{o, e}
+		q := quiet{o, e, nil}
 		if p.flight.took == 0 {
 			p.acknowledge(&p.flight, q)
 		} else {

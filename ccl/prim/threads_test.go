@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -409,6 +410,40 @@ func TestFencesAreCumulativeForStores(t *testing.T) {
 			if err := m.Run(); (err == nil) != x.right {
 				t.Errorf("%+v, seed %d: %v", x, seed, err)
 			}
+		}
+	}
+}
+
+// TestAllOfARankMayLandLater puts with one program and waits in the next one on the same PE, for all of the rank's puts
+// or for its own only, before all ranks meet.
+func TestAllOfARankMayLandLater(t *testing.T) {
+	for _, every := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true, Fences: true})
+		b, err := m.NewBarrier("of all", []int{0, 1}, prim.PhaseBarrier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := range 2 {
+			stream := &order.Point{}
+			put := func(c *prim.Context) error { c.PutNBI(w.At(1-r, 64), w.At(r, 128), 8); return nil }
+			wait := func(c *prim.Context) error {
+				if every {
+					c.QuietAll()
+				} else {
+					c.Quiet()
+				}
+				c.Sync(b)
+				c.Gather("load", []prim.Run{{Addr: w.At(r, 64), Bytes: 8}}, prim.PlainLook, false)
+				return nil
+			}
+			var first *prim.Job
+			tell := func() { stream.Tell(first.Knows()) }
+			first = submit(t, m, prim.Task{Name: "put", Kernel: put, Workers: []int{r}, Threads: 32, Known: order.NewPoint(nil), Done: tell})
+			submit(t, m, prim.Task{Name: "wait", Kernel: wait, Workers: []int{r}, Threads: 32, Known: stream, After: []*prim.Job{first}})
+		}
+		var found *prim.FindingsError
+		if err := m.Run(); every && err != nil || !every && !errors.As(err, &found) {
+			t.Errorf("waits for all of the rank's puts: %v: %v", every, err)
 		}
 	}
 }
