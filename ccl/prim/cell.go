@@ -21,6 +21,7 @@ type cell struct {
 	narrow   *origin       // the last use that is for a program's own threads only
 	users    []*pe         // who has used it atomically
 	taken    []consumption // as data with flags: the first look at each version
+	awaited  bool          // somebody waits for it, or looks at it as a word
 }
 
 // met is a wait that was satisfied.
@@ -65,6 +66,16 @@ func (p place) cell() *cell {
 		p.region.cells[p.lo] = c
 	}
 	return c
+}
+
+// isAwaited says whether somebody waits for a word in some bytes of a region, or looks at it as one.
+func (p place) isAwaited(lo, hi int) bool {
+	for at := lo; at < hi; at++ {
+		if c := p.cells[at]; c != nil && c.awaited {
+			return true
+		}
+	}
+	return false
 }
 
 // usedBy notes whose atomic use it is; nil for nobody's.
@@ -178,6 +189,7 @@ func (k *checker) waiting(x *waiter) {
 		return
 	}
 	c := x.cell()
+	c.awaited = true
 	if x.cmp == EQ && c.last != nil && !c.fell && x.load() > x.value {
 		k.overshoot(x, c.last)
 	}
@@ -208,6 +220,7 @@ func (k *checker) satisfied(x *waiter) clock {
 	knows := x.by.known.Clone()
 	knows.Join(c.learned(x))
 	k.guarded(c, x)
+	c.awaited = true
 	c.usedBy(p)
 	k.narrowed(x.place, c, x.by)
 	k.note(x.place, &access{origin: x.by, moment: x.by.issue, kind: waits, lo: x.lo, hi: x.hi}, knows)

@@ -271,7 +271,7 @@ func (k *checker) note(p place, a *access, knows clock) {
 		overwrite(&p.shadow, p.lo, p.hi, a)
 	}
 	if clashing != nil {
-		k.race(p, clash{clashing, a, before}, knows)
+		k.race(p, clash{a: clashing, b: a, before: before}, knows)
 	}
 	if unwritten >= 0 {
 		k.report(Finding{Kind: UnwrittenRead, Where: p.at(unwritten), First: a.end(), Missing: "nothing has written there since the memory was made: the read comes too early, or is of the wrong place"})

@@ -136,6 +136,9 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 		return
 	}
 	if s.reply != nil {
+		if s.kind == swaps {
+			m.check.watched(s.word)
+		}
 		s.reply(old, m.check.heard(s.word, knows))
 	}
 }

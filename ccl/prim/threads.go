@@ -234,6 +234,7 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 		k.unset(p, o, knows)
 	}
 	all := knows.Clone()
+	p.cell().awaited = true
 	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
 	for at := p.lo; at < p.hi; at++ {
 		c := p.cells[at]
@@ -269,6 +270,7 @@ func (c *Context) Watch(runs []Run, seen []byte, why string) {
 		if m.lost(p, o) {
 			continue
 		}
+		m.check.watched(p)
 		x.try()
 		if e.done {
 			break
@@ -279,6 +281,13 @@ func (c *Context) Watch(runs []Run, seen []byte, why string) {
 		return
 	}
 	c.await(e, blockage{site: o.site, word: first, what: first.String})
+}
+
+// watched notes that somebody waits for a word to change.
+func (k *checker) watched(p place) {
+	if k != nil {
+		p.cell().awaited = true
+	}
 }
 
 // changed says whether the bytes are no longer those that were seen.
