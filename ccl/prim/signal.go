@@ -219,16 +219,27 @@ func (x *waiter) try() {
 	case x.event.done:
 	case x.seen != nil:
 		if x.changed() {
+			x.noteHeard()
 			m.finish(x.event)
 		}
 	case !x.cmp.Holds(x.load(), x.value):
 	case x.rank == x.by.pe.rank:
+		x.noteHeard()
 		x.event.clock = x.learned()
 		m.finish(x.event)
 	case !x.over:
+		x.noteHeard()
 		x.over, x.event.clock = true, x.learned()
 		m.carrier.after(m.latency(m.PEs[x.rank], x.by.pe.device), m.effect(x.by, func() { m.finish(x.event) }))
 	}
+}
+
+// noteHeard notes that a wait for the word has been satisfied, for reports of deadlocks.
+func (p place) noteHeard() {
+	if p.heard == nil {
+		p.region.heard = map[int]bool{}
+	}
+	p.region.heard[p.lo] = true
 }
 
 // learned is what the program learns of a wait whose condition holds.
@@ -307,6 +318,7 @@ func (c *Context) Test(w Word, cmp Cmp, value int64) bool {
 func (m *Machine) look(x *waiter) {
 	m.carrier.after(m.memoryLatency(), m.effect(x.by, func() {
 		if !m.lost(x.place, x.by) && x.cmp.Holds(x.load(), x.value) {
+			x.noteHeard()
 			x.event.value, x.event.clock = 1, m.check.satisfied(x)
 		} else if m.inVain(x.by, x.place, func() { m.look(x) }) {
 			return
