@@ -22,6 +22,8 @@ type cell struct {
 	users    []*pe         // who has used it atomically
 	taken    []consumption // as data with flags: the first look at each version
 	awaited  bool          // somebody waits for it, or looks at it as a word
+	looks    []*origin     // of programs' own loops: the last of each PE
+	now      int64         // its value after the last change that was noted
 }
 
 // met is a wait that was satisfied.
@@ -103,6 +105,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 		c.clock = nil
 	}
 	c.clock.Join(knows)
+	c.now = value
 	c.fell = c.fell || s.kind != adds || value < old
 	if c.fell {
 		c.turns(o, at, old, value)

@@ -138,8 +138,25 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 		a.pe.noteLoose(&loose{origin: a.origin, cell: c, use: use, left: knows, told: tells})
 	}
 	c.clock = k.union(c.clock.Clone(), tells)
-	c.fell, c.version = true, c.version+1
+	k.changed(p, a, c)
+	if use.hears() {
+		c.lookedBy(a.origin)
+		a.pe.settledBy(c.clock)
+	}
 	return after
+}
+
+// changed notes what an atomic use has made of a word; nothing where it has only looked.
+func (k *checker) changed(p place, a *access, c *cell) {
+	if n := p.hi - p.lo; n == 4 || n == 8 {
+		now := p.load()
+		if now == c.now {
+			return
+		}
+		c.turns(a.origin, a.moment, c.now, now)
+		c.now = now
+	}
+	c.fell, c.version = true, c.version+1
 }
 
 // Meet is a barrier of the program's threads: what all have done is known to each.
@@ -250,6 +267,8 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 		case FlaggedLook:
 			c.take(o)
 		}
+		c.lookedBy(o)
+		o.pe.settledBy(c.clock)
 		all.Join(c.clock)
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl/prim"
@@ -444,6 +445,53 @@ func TestAllOfARankMayLandLater(t *testing.T) {
 		var found *prim.FindingsError
 		if err := m.Run(); every && err != nil || !every && !errors.As(err, &found) {
 			t.Errorf("waits for all of the rank's puts: %v: %v", every, err)
+		}
+	}
+}
+
+// polls is a program of three ranks: ranks 1 and 2 put into rank 0's memory and count, rank 0 looks at the count until it is
+// two, and reads both. bound is the count with which its loop would end, too.
+func polls(w *prim.Window, bound int64) prim.Kernel {
+	word := prim.I64(w.At(0, 0))
+	return func(c *prim.Context) error {
+		if c.Rank() > 0 {
+			c.Put(w.At(0, 64*c.Rank()), w.At(c.Rank(), 256), 8)
+			c.Fence()
+			c.Signal(word, prim.Add, 1)
+			return nil
+		}
+		look := []prim.Run{{Addr: word.Addr, Bytes: 8}}
+		for seen := make([]byte, 8); seen[0] < 2; {
+			c.Watch(look, seen, "a count of two")
+			c.Gather("look", look, prim.FreshLook, false)
+			c.Bring("look", word.Addr, seen, false)
+		}
+		for _, value := range c.Past(word) {
+			if value >= bound {
+				c.Suffices(word, value, "a count")
+			}
+		}
+		c.Gather("load", []prim.Run{{Addr: w.At(0, 64), Bytes: 8}, {Addr: w.At(0, 128), Bytes: 8}}, prim.PlainLook, false)
+		return nil
+	}
+}
+
+// TestLoopsThatWaitForTooLittle finds a loop that a signal less would have ended, if what that tells is used.
+func TestLoopsThatWaitForTooLittle(t *testing.T) {
+	for bound := range int64(3) {
+		m, w := over(t, 3, prim.Options{Check: true})
+		for r := range 3 {
+			submit(t, m, prim.Task{Name: "polls", Kernel: polls(w, bound+1), Workers: []int{r}, Threads: 32})
+		}
+		err := m.Run()
+		if bound > 0 && err != nil {
+			t.Errorf("a loop that waits for %d: %v", bound+1, err)
+		}
+		if bound == 0 {
+			f := wantKind(t, err, prim.Miscounted)
+			if f != nil && !strings.Contains(f.Missing, "the loop (a count) ends also when the word is 1, as the signal of rank") {
+				t.Error(f)
+			}
 		}
 	}
 }
