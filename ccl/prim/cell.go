@@ -156,6 +156,23 @@ func (k *checker) untaken(p place, c *cell, a *access) {
 	}
 }
 
+// torn reports data with flags of which a store has brought the data and another one the flag, where neither comes after the
+// other: eight bytes, which one store can bring at once.
+func (k *checker) torn(p place, o *origin) {
+	for at := (p.lo + 7) &^ 7; at+8 <= p.hi; at += 8 {
+		a, b := p.cells[at], p.cells[at+4]
+		if a == nil || b == nil || a.last == nil || b.last == nil || a.last.origin == b.last.origin {
+			continue
+		}
+		if a.clock.Knows(b.last.moment) || b.clock.Knows(a.last.moment) {
+			continue
+		}
+		k.report(Finding{Kind: SignalOvertakes, Where: p.at(at), First: a.last.end(), Second: end{o, p.lo, p.hi}, Missing: fmt.Sprintf(
+			"the load takes data and flag at once, but two stores have brought them, the one at %v and that at %v, and either may land first: store both at once, "+
+				"or make the flag's store release what was before it", a.last.site, b.last.site)})
+	}
+}
+
 // take notes a look at the word as data with flags.
 func (c *cell) take(by *origin) {
 	if c.version == 0 {

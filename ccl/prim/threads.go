@@ -249,6 +249,7 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 	}
 	if how == FlaggedLook {
 		k.unset(p, o, knows)
+		k.torn(p, o)
 	}
 	all := knows.Clone()
 	p.cell().awaited = true

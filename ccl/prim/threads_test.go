@@ -495,3 +495,39 @@ func TestLoopsThatWaitForTooLittle(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoStoresOfDataAndFlag sets data and their flag one after the other, and takes both by one load.
+func TestTwoStoresOfDataAndFlag(t *testing.T) {
+	for _, fences := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true, Fences: true})
+		data, flag := prim.I32(w.At(1, 64)), prim.I32(w.At(1, 68))
+		data.Use, flag.Use = prim.Relaxed, prim.Relaxed
+		both := []prim.Run{{Addr: data.Addr, Bytes: 8}}
+		run := func(c *prim.Context) error {
+			if c.Rank() == 0 {
+				c.Signal(data, prim.Set, 7)
+				if fences {
+					c.Fence()
+				}
+				c.Signal(flag, prim.Set, 1)
+				return nil
+			}
+			c.Watch([]prim.Run{{Addr: flag.Addr, Bytes: 4}}, make([]byte, 4), "a flag")
+			c.Gather("load", both, prim.FlaggedLook, false)
+			return nil
+		}
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "flagged", Kernel: run, Workers: []int{r}, Threads: 32})
+		}
+		err := m.Run()
+		if fences && err != nil {
+			t.Error(err)
+		}
+		if !fences {
+			f := wantKind(t, err, prim.SignalOvertakes)
+			if f != nil && !strings.Contains(f.Missing, "two stores have brought them") {
+				t.Error(f)
+			}
+		}
+	}
+}

@@ -11,7 +11,8 @@ import triton_dist
 import triton_dist.language as dl
 from triton_dist.language.extra import libshmem_device as shmem
 from triton_dist.language.extra.language_extra import __syncthreads, atomic_add, atomic_cas, ld, ld_acquire
-from triton_dist.language.extra.language_extra import load_v4_u32, membar, red_release, st, st_v4_u32, tid
+from triton_dist.language.extra.language_extra import load_v2_u32, load_v4_u32, membar, red_release, st
+from triton_dist.language.extra.language_extra import st_v2_u32, st_v4_u32, tid
 from triton_dist.utils import finalize_distributed, initialize_distributed
 from triton_dist.utils import nvshmem_barrier_all_on_stream, nvshmem_create_tensor
 initialize_distributed()
@@ -935,5 +936,36 @@ for call in range(3):
     x, out = (torch.arange(N) + 100.0 * rank).cuda() + call, torch.zeros(N * world).cuda()
     pull[(1,)](x, mine, pad, out, call, N, world)
     for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [i + 100 * r + call for i in range(N)]
+""",
+    "data and flag in 8 bytes": """
+@triton_dist.jit
+def ll(x, box, out, seq, half, n, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    for q in range(1, W):
+        p = (me + q) % W
+        if t < n:
+            at = dl.symm_at(box, p) + ((half * W + me) * n + t) * 2
+            st(at, ld(x + t))  #+ two stores  #! two stores
+            st(at + 1, seq, "sys", "relaxed")  #+ two stores  #! two stores
+            st_v2_u32(at, ld(x + t), seq)  #- two stores  #! one half
+    for q in range(1, W):
+        r = (me + W - q) % W
+        if t < n:
+            place = box + ((half * W + r) * n + t) * 2
+            a, f = load_v2_u32(place)  #! *
+            while f != seq: a, f = load_v2_u32(place)
+            st(out + r * n + t, a)
+n = 9
+box = cleared(2 * world * n * 2, torch.int32)
+nvshmem_barrier_all_on_stream()
+for seq in range(1, 5):
+    x = (torch.arange(n, dtype=torch.int32) + 100 * rank + seq).cuda()
+    out = torch.zeros(world * n, dtype=torch.int32).cuda()
+    half = seq % 2
+    half = 0  #+ one half
+    ll[(1,)](x, box, out, seq, half, n, world)
+    for r in range(world):
+        if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
 """,
 }
