@@ -50,6 +50,25 @@ func (m *Machine) absence(c *Context, b *Barrier, member int) string {
 	return begin + " and has ended: all of its ranks have to come there equally often"
 }
 
+// launchCause is that two ranks run two kernels in different orders: each is in the one that the other one has not come to.
+func (m *Machine) launchCause(later func(rank int) string) string {
+	for _, c := range m.live {
+		for _, d := range m.live {
+			first, second := c.job.Name, d.job.Name
+			mine, theirs := m.ranks[c.Rank()].begun, m.ranks[d.Rank()].begun
+			if mine[first] <= theirs[first] || theirs[second] <= mine[second] || m.behind(c.Rank(), later) != second {
+				continue
+			}
+			return fmt.Sprintf("ranks run kernels in different orders: rank %d is in %q at %v and has %q still before it, and rank %d is in %q at %v: "+
+				"all have to launch the same kernels in one order", c.Rank(), first, c.place(), second, d.Rank(), second, d.place())
+		}
+	}
+	return ""
+}
+
+// place is where a program waits.
+func (c *Context) place() string { return c.standing().Line }
+
 func often(n int) string {
 	if n == 1 {
 		return "once"

@@ -90,3 +90,43 @@ func TestBarriersInTwoOrders(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLaunchesInTwoOrders names the two kernels that ranks run in different orders.
+func TestLaunchesInTwoOrders(t *testing.T) {
+	x := newLab(t, 2, prim.Options{})
+	kernel := func(i int) prim.Kernel {
+		return func(c *prim.Context) error {
+			c.Signal(x.word(1-c.Rank(), i), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), i), prim.GE, 1)
+			return nil
+		}
+	}
+	for r := range 2 {
+		for _, i := range []int{r, 1 - r} {
+			name := []string{"first", "second"}[i]
+			submit(t, x.Machine, prim.Task{Name: name, Workers: []int{r}, Kernel: kernel(i)})
+		}
+	}
+	var stuck *prim.DeadlockError
+	if err := x.Run(); !errors.As(err, &stuck) || !strings.Contains(stuck.Cause, "ranks run kernels in different orders: rank 0 is in \"first\" at causes_test.go") {
+		t.Error(err)
+	}
+}
+
+// TestWordsThatAreTooShort refuses values that a word of 32 bits cannot have.
+func TestWordsThatAreTooShort(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		x := newLab(t, 1, prim.Options{})
+		err := runOn(t, x.Machine, all(1), func(c *prim.Context) error {
+			c.Signal(x.word(0, 0), prim.Set, 1<<32-1)
+			if waits {
+				c.Wait(x.word(0, 0), prim.EQ, 1<<40)
+			}
+			c.Signal(x.word(0, 0), prim.Set, 1<<40)
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "1099511627776 does not fit into the word of 32 bits") {
+			t.Error(err)
+		}
+	}
+}

@@ -172,8 +172,11 @@ func (m *Machine) ahead(j *Job) []string {
 // Cause names the mistake that looks most like what programs wait for; "" for none. later, if there is one, names a
 // kernel that is to be submitted on a rank when those that it has have ended.
 func (m *Machine) Cause(later func(rank int) string) string {
+	launches := func() string { return m.launchCause(later) }
 	dispatch := func() string { return m.dispatchCause(later) }
-	for _, find := range []func() string{m.overshotCause, m.groupCause, m.barrierCause, dispatch, m.roomCause, m.endedCause, m.skippedCause, m.otherWordCause} {
+	for _, find := range []func() string{
+		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.endedCause, m.skippedCause, m.otherWordCause,
+	} {
 		if text := find(); text != "" {
 			return text
 		}
