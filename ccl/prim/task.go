@@ -122,11 +122,11 @@ func (j *Job) canStart() bool {
 }
 
 // note counts a job that begins.
-func (r *rank) note(j *Job) {
-	if r.begun == nil {
-		r.begun = map[string]int{}
+func (k *rank) note(j *Job) {
+	if k.begun == nil {
+		k.begun = map[string]int{}
 	}
-	r.begun[j.Name]++
+	k.begun[j.Name]++
 }
 
 // begin starts the job's programs, as far as there is room for them.
