@@ -212,10 +212,13 @@ func (k *checker) reportDoubt(d *doubt, a, write *access) {
 	if d.unsure.rank() == d.instead.rank() {
 		how = "a fence between the two is missing, or a word for each"
 	}
+	other := fmt.Sprintf("that of rank %d at %v", d.instead.rank(), d.instead.site)
+	if d.unsure.rank() == d.instead.rank() && d.unsure.site == d.instead.site {
+		other = "another one of that line, of another time round,"
+	}
 	k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: fmt.Sprintf(
-		"the wait for %v %d may be over without the signal of rank %d at %v, if that of rank %d at %v comes first, and then the %s "+
-			"at %v may not have landed: %s",
-		d.cmp, d.value, d.unsure.rank(), d.unsure.site, d.instead.rank(), d.instead.site, write.what, write.site, how)})
+		"the wait for %v %d may be over without the signal of rank %d at %v, if %s comes first, and then the %s at %v may not have landed: %s",
+		d.cmp, d.value, d.unsure.rank(), d.unsure.site, other, write.what, write.site, how)})
 }
 
 // settled forgets doubts of signals that the PE now knows of by something else than the wait.
