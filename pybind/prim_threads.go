@@ -147,3 +147,21 @@ func PrimRates(machine, to int64, room int) (count int, err error) {
 	}
 	return host.Fill(to, room, m.Rates())
 }
+
+// PrimPast is prim.Context.Past.
+func PrimPast(program int64, wordAt int64, wordBytes int, to int64, room int) (count int, err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err != nil {
+		return 0, err
+	}
+	return host.Fill(to, room, p.Past(host.Word(wordAt, wordBytes)))
+}
+
+// PrimSuffices is prim.Context.Suffices.
+func PrimSuffices(program int64, line int, wordAt int64, wordBytes int, value int64, text string) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		p.Suffices(host.Word(wordAt, wordBytes), value, text)
+		return nil
+	})
+}

@@ -32,7 +32,9 @@ func (m *Machine) NewBarrier(name string, ranks []int, kind BarrierKind) (*Barri
 	if err != nil {
 		return nil, err
 	}
-	return &Barrier{Ranks: slices.Clone(ranks), kind: kind, window: w, rounds: make([]int, len(ranks))}, nil
+	b := &Barrier{Ranks: slices.Clone(ranks), kind: kind, window: w, rounds: make([]int, len(ranks))}
+	w.meeting = b
+	return b, nil
 }
 
 // Free frees the barrier's window.

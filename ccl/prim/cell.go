@@ -21,6 +21,9 @@ type cell struct {
 	narrow   *origin       // the last use that is for a program's own threads only
 	users    []*pe         // who has used it atomically
 	taken    []consumption // as data with flags: the first look at each version
+	awaited  bool          // somebody waits for it, or looks at it as a word
+	looks    []*origin     // of programs' own loops: the last of each PE
+	now      int64         // its value after the last change that was noted
 }
 
 // met is a wait that was satisfied.
@@ -67,6 +70,16 @@ func (p place) cell() *cell {
 	return c
 }
 
+// isAwaited says whether somebody waits for a word in some bytes of a region, or looks at it as one.
+func (p place) isAwaited(lo, hi int) bool {
+	for at := lo; at < hi; at++ {
+		if c := p.cells[at]; c != nil && c.awaited {
+			return true
+		}
+	}
+	return false
+}
+
 // usedBy notes whose atomic use it is; nil for nobody's.
 func (c *cell) usedBy(p *pe) {
 	if p != nil && !slices.Contains(c.users, p) {
@@ -92,6 +105,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 		c.clock = nil
 	}
 	c.clock.Join(knows)
+	c.now = value
 	c.fell = c.fell || s.kind != adds || value < old
 	if c.fell {
 		c.turns(o, at, old, value)
@@ -142,6 +156,23 @@ func (k *checker) untaken(p place, c *cell, a *access) {
 	}
 }
 
+// torn reports data with flags of which a store has brought the data and another one the flag, where neither comes after the
+// other: eight bytes, which one store can bring at once.
+func (k *checker) torn(p place, o *origin) {
+	for at := (p.lo + 7) &^ 7; at+8 <= p.hi; at += 8 {
+		a, b := p.cells[at], p.cells[at+4]
+		if a == nil || b == nil || a.last == nil || b.last == nil || a.last.origin == b.last.origin {
+			continue
+		}
+		if a.clock.Knows(b.last.moment) || b.clock.Knows(a.last.moment) {
+			continue
+		}
+		k.report(Finding{Kind: SignalOvertakes, Where: p.at(at), First: a.last.end(), Second: end{o, p.lo, p.hi}, Missing: fmt.Sprintf(
+			"the load takes data and flag at once, but two stores have brought them, the one at %v and that at %v, and either may land first: store both at once, "+
+				"or make the flag's store release what was before it", a.last.site, b.last.site)})
+	}
+}
+
 // take notes a look at the word as data with flags.
 func (c *cell) take(by *origin) {
 	if c.version == 0 {
@@ -178,6 +209,7 @@ func (k *checker) waiting(x *waiter) {
 		return
 	}
 	c := x.cell()
+	c.awaited = true
 	if x.cmp == EQ && c.last != nil && !c.fell && x.load() > x.value {
 		k.overshoot(x, c.last)
 	}
@@ -208,6 +240,7 @@ func (k *checker) satisfied(x *waiter) clock {
 	knows := x.by.known.Clone()
 	knows.Join(c.learned(x))
 	k.guarded(c, x)
+	c.awaited = true
 	c.usedBy(p)
 	k.narrowed(x.place, c, x.by)
 	k.note(x.place, &access{origin: x.by, moment: x.by.issue, kind: waits, lo: x.lo, hi: x.hi}, knows)

@@ -136,7 +136,7 @@ func (s *message) land() {
 	if s.then != nil {
 		s.then()
 	}
-	at, over := s.pe.memoryOf(s.channel.to), landing{s.posted, s.clock}
+	at, over := s.pe.memoryOf(s.channel.to), landing{s.posted, s.clock, s.job}
 	s.pe.flight.landed(s.pe, at, over)
 	if s.stored {
 		s.pe.stores.landed(s.pe, at, over)
@@ -187,12 +187,14 @@ type flight struct {
 type landing struct {
 	posted moment
 	knows  clock
+	job    *Job // whose it was
 }
 
 // quiet is a program's wait for all of a PE's transfers.
 type quiet struct {
 	*origin
 	event *Event
+	of    *Job // whose; nil for those of all that have run there
 }
 
 // landed notes the end of something that the PE had under way.
@@ -217,6 +219,6 @@ func (f *flight) landed(p *pe, at deviceID, l landing) {
 // acknowledge completes a Quiet when the acknowledgements are back.
 func (p *pe) acknowledge(f *flight, q quiet) {
 	m := p.machine
-	q.event.clock = m.check.quiet(f, q.known)
+	q.event.clock = m.check.quiet(f, q.known, q.of)
 	m.carrier.after(max(0, f.acked-m.Now()), m.effect(q.origin, func() { m.finish(q.event) }))
 }

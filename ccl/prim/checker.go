@@ -114,7 +114,8 @@ func (p *pe) begin(knows clock) {
 		}
 		q.now = knows.Clone()
 	}
-	p.flight.over, p.flight.all, p.lock = nil, nil, newInterlock()
+	p.flight.leave()
+	p.lock = newInterlock()
 	p.stores.over, p.stores.all = nil, nil
 	if p.scratch != nil {
 		p.scratch.shadow = newShadow()
@@ -138,17 +139,36 @@ func (k *checker) keep(f *flight, l landing) {
 	}
 }
 
-// quiet is what a Quiet learns: the ends of all that its program knew to be sent. Others may be over too, by chance.
-func (k *checker) quiet(f *flight, known clock) clock {
+// leave keeps what has landed for whoever is yet to wait for all of the rank's: of each lane the last, which is made to know
+// what those before it know, so that their number is bounded.
+func (f *flight) leave() {
+	left := f.over[:0]
+	for _, l := range f.over {
+		i := slices.IndexFunc(left, func(o landing) bool { return o.posted.Lane == l.posted.Lane })
+		if i < 0 {
+			left = append(left, l)
+			continue
+		}
+		l.knows = l.knows.Clone()
+		l.knows.Join(left[i].knows)
+		left[i] = l
+	}
+	f.over, f.all = left, nil
+}
+
+// quiet is what a Quiet learns: the ends of all that its program knew to be sent, by a job or, if that is nil, by all that have
+// run on the PE. Others may be over too, by chance.
+func (k *checker) quiet(f *flight, known clock, of *Job) clock {
 	if k == nil {
 		return nil
 	}
 	var all clock
 	f.over = slices.DeleteFunc(f.over, func(l landing) bool {
-		if known.Knows(l.posted) {
+		counts := (of == nil || l.job == of) && known.Knows(l.posted)
+		if counts {
 			all.Join(l.knows)
 		}
-		return known.Knows(l.posted)
+		return counts
 	})
 	f.all.Join(all)
 	return f.all.Clone()
@@ -251,7 +271,7 @@ func (k *checker) note(p place, a *access, knows clock) {
 		overwrite(&p.shadow, p.lo, p.hi, a)
 	}
 	if clashing != nil {
-		k.race(p, clash{clashing, a, before}, knows)
+		k.race(p, clash{a: clashing, b: a, before: before}, knows)
 	}
 	if unwritten >= 0 {
 		k.report(Finding{Kind: UnwrittenRead, Where: p.at(unwritten), First: a.end(), Missing: "nothing has written there since the memory was made: the read comes too early, or is of the wrong place"})

@@ -80,7 +80,8 @@ type doubt struct {
 	*guard
 	unsure  *step
 	instead *step
-	without clock // what is known in any case
+	without clock  // what is known in any case
+	loop    string // of a program's own loop: its condition; "" for a wait
 }
 
 // guardOf is the guard of a wait that was satisfied; nil when it needs none.
@@ -203,17 +204,29 @@ func (k *checker) lookOut(a *access, write *access) {
 }
 
 func (k *checker) reportDoubt(d *doubt, a, write *access) {
+	if d.loop != "" {
+		k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: d.inLoop(write)})
+		return
+	}
 	how := "a word for each sender is missing, or the senders must know that the wait is over"
 	if d.unsure.rank() == d.instead.rank() {
 		how = "a fence between the two is missing, or a word for each"
 	}
+	other := fmt.Sprintf("that of rank %d at %v", d.instead.rank(), d.instead.site)
+	if d.unsure.rank() == d.instead.rank() && d.unsure.site == d.instead.site {
+		other = "another one of that line, of another time round,"
+	}
 	k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: fmt.Sprintf(
-		"the wait for %v %d may be over without the signal of rank %d at %v, if that of rank %d at %v comes first, and then the %s "+
-			"at %v may not have landed: %s",
-		d.cmp, d.value, d.unsure.rank(), d.unsure.site, d.instead.rank(), d.instead.site, write.what, write.site, how)})
+		"the wait for %v %d may be over without the signal of rank %d at %v, if %s comes first, and then the %s at %v may not have landed: %s",
+		d.cmp, d.value, d.unsure.rank(), d.unsure.site, other, write.what, write.site, how)})
 }
 
 // settled forgets doubts of signals that the PE now knows of by something else than the wait.
 func (p *pe) settled(e *Event) {
 	p.doubts = slices.DeleteFunc(p.doubts, func(d *doubt) bool { return d.event != e && e.clock.Knows(d.unsure.at) })
+}
+
+// settledBy is settled, of loops and for what a look at another word has told.
+func (p *pe) settledBy(knows clock) {
+	p.doubts = slices.DeleteFunc(p.doubts, func(d *doubt) bool { return knows.Knows(d.unsure.at) })
 }

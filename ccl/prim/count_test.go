@@ -90,3 +90,22 @@ func TestCountsThatOtherSignalsSatisfy(t *testing.T) {
 		}
 	}
 }
+
+// TestALineThatIsItsOwnRival names a line once whose own next signal may come before its last one.
+func TestALineThatIsItsOwnRival(t *testing.T) {
+	x := newLab(t, 2, prim.Options{Check: true, Fences: true})
+	err := runOn(t, x.Machine, all(2), func(c *prim.Context) error {
+		if c.Rank() == 0 {
+			for i := range 2 {
+				c.PutSignalNBI(x.at(1, 64*i), x.at(0, 2048), 64, x.word(1, 0), prim.Add, 1)
+			}
+			return nil
+		}
+		c.Wait(x.word(1, 0), prim.GE, 1)
+		c.Load(c.Tile(0, 64), x.at(1, 0))
+		return nil
+	})
+	if f := wantKind(t, err, prim.Miscounted); f != nil {
+		wantReport(t, f, "if another one of that line, of another time round, comes first")
+	}
+}

@@ -74,43 +74,75 @@ func (m *Machine) deadlock() *DeadlockError {
 	return d
 }
 
-// Standing describes what a job waits for, in lines: each of its programs, or what it is queued behind.
+// Standing describes what a job waits for, in lines: its programs, those together that wait alike, or what it is queued
+// behind.
 func (j *Job) Standing() []string {
 	m := j.machine
 	if !j.started {
 		return []string{"is queued behind " + strings.Join(m.ahead(j), " and ")}
 	}
+	var alike []*standers
+	for _, c := range j.programs {
+		if slices.Contains(m.live, c) {
+			alike = joined(alike, c)
+		}
+	}
 	var lines []string
 	more := 0
-	for _, c := range j.programs {
-		switch {
-		case !slices.Contains(m.live, c):
-		case len(lines) == mostLines:
-			more++
-		default:
-			b := c.standing()
-			lines = append(lines, fmt.Sprintf("on rank %d%s at %s waits for %s", b.Rank, j.number(c), b.Line, b.On))
+	for i, s := range alike {
+		if i < mostLines {
+			lines = append(lines, s.String())
+		} else {
+			more += len(s.blocks)
 		}
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("%d more of its programs wait", more))
 	}
 	if j.asleep > 0 {
-		lines = append(lines, fmt.Sprintf("%d of its programs have not started: a rank runs %d of %d threads at a time", j.asleep, m.Resident(j.Threads), j.Threads))
+		lines = append(lines, fmt.Sprintf("%d of its programs have not started: a rank holds %d of %d threads at a time", j.asleep, m.Resident(j.Threads), j.Threads))
 	}
 	return lines
 }
 
-// mostLines is of how many programs of a job a report tells.
-const mostLines = 8
-
-// number says which of a grid's programs this is.
-func (j *Job) number(c *Context) string {
-	if j.Threads == 0 || j.Blocks == 1 {
-		return ""
-	}
-	return fmt.Sprintf(", program %d", c.block)
+// standers are programs of a grid that wait at one line of one rank for the same.
+type standers struct {
+	Blocked
+	job    *Job
+	blocks []int
 }
+
+// joined adds a program to those that wait as it does.
+func joined(list []*standers, c *Context) []*standers {
+	b := c.standing()
+	for _, s := range list {
+		if s.Rank == b.Rank && s.Line == b.Line && s.On == b.On {
+			s.blocks = append(s.blocks, c.block)
+			return list
+		}
+	}
+	return append(list, &standers{b, c.job, []int{c.block}})
+}
+
+// String says who they are, where, and for what they wait.
+func (s *standers) String() string {
+	return fmt.Sprintf("on rank %d%s at %s waits for %s", s.Rank, s.who(), s.Line, s.On)
+}
+
+// who says which of a grid's programs these are; "" for the only one, and for one of a grid whose programs have no threads.
+func (s *standers) who() string {
+	switch n := len(s.blocks); {
+	case s.job.Blocks == 1 || n == 1 && s.job.Threads == 0:
+		return ""
+	case n == 1:
+		return fmt.Sprintf(", program %d", s.blocks[0])
+	default:
+		return fmt.Sprintf(", each of %d programs, of which %d is the first,", n, s.blocks[0])
+	}
+}
+
+// mostLines is of how many programs of a job that wait for different things a report tells.
+const mostLines = 8
 
 // standing is what a program waits for.
 func (c *Context) standing() Blocked {
@@ -140,8 +172,11 @@ func (m *Machine) ahead(j *Job) []string {
 // Cause names the mistake that looks most like what programs wait for; "" for none. later, if there is one, names a
 // kernel that is to be submitted on a rank when those that it has have ended.
 func (m *Machine) Cause(later func(rank int) string) string {
+	launches := func() string { return m.launchCause(later) }
 	dispatch := func() string { return m.dispatchCause(later) }
-	for _, find := range []func() string{m.overshotCause, m.groupCause, dispatch, m.skippedCause} {
+	for _, find := range []func() string{
+		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.endedCause, m.skippedCause, m.otherWordCause,
+	} {
 		if text := find(); text != "" {
 			return text
 		}
@@ -225,20 +260,69 @@ func (m *Machine) behind(rank int, later func(rank int) string) string {
 func (m *Machine) skippedCause() string {
 	for _, c := range m.live {
 		x := c.word()
-		if x == nil || x.window == nil || x.bytes == nil || x.isOfOne() || x.window.isBetweenFew() {
+		if x == nil || x.window == nil || x.window.meeting != nil || x.bytes == nil || x.isOfOne() {
 			continue
 		}
-		if silent := x.silent(); len(silent) > 0 {
+		if len(x.window.signallers()) == 0 {
+			if text := m.circleCause(x); text != "" {
+				return text
+			}
+		}
+		silent := x.silent()
+		if x.window.isBetweenFew() {
+			silent = x.mute()
+		}
+		if len(silent) > 0 {
 			return fmt.Sprintf("a rank skips its notify: rank %d has heard nothing in %s from rank %s", x.rank, x.name, numbers(silent))
 		}
 	}
 	return ""
 }
 
+// circleCause is that nobody has signalled in a window where several ranks wait.
+func (m *Machine) circleCause(x *waiter) string {
+	var waiting []int
+	for _, c := range m.live {
+		if y := c.word(); y != nil && y.window == x.window && !slices.Contains(waiting, y.by.rank()) {
+			waiting = append(waiting, y.by.rank())
+		}
+	}
+	if len(waiting) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("nobody has signalled yet in %s, and ranks %s wait there: where each signals after its own wait, they wait for each other in a circle, "+
+		"and one has to signal first; else the signal is missing", x.name, numbers(waiting))
+}
+
 // isOfOne says whether one rank has signalled the word, and no other one: it is for that one to go on.
 func (x *waiter) isOfOne() bool {
 	last, found := x.signalled[x.lo]
 	return found && !last.mixed && last.by.rank() != x.rank
+}
+
+// mute lists the members of a window that have never signalled anybody there, while the waiter's rank has, as have others.
+func (x *waiter) mute() []int {
+	if len(x.region.signallers) > 0 || x.rank != x.by.rank() {
+		return nil
+	}
+	heard := x.window.signallers()
+	if !slices.Contains(heard, x.rank) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(x.window.Ranks), func(r int) bool { return slices.Contains(heard, r) })
+}
+
+// signallers lists who has signalled in the window.
+func (w *Window) signallers() []int {
+	var list []int
+	for _, rank := range w.Ranks {
+		for _, other := range w.on(rank).signallers {
+			if !slices.Contains(list, other) {
+				list = append(list, other)
+			}
+		}
+	}
+	return list
 }
 
 // isBetweenFew says whether signals have come in the window, and yet each member has not signalled some other one: as in a

@@ -153,13 +153,16 @@ func (r *region) at(offset int) string {
 
 // clash is two accesses in no order.
 type clash struct {
-	a, b   *access // as they came in this run
-	before *access // the write before a, if a is a read
+	a, b    *access // as they came in this run
+	before  *access // the write before a, if a is a read
+	awaited bool    // some program waits for a word there, or looks at it: else it is data
 }
 
 // race reports two accesses in no order, under the name of the mistake that makes them so.
 func (k *checker) race(p place, x clash, knows clock) {
-	f := Finding{Where: p.at(max(x.a.lo, x.b.lo)), First: x.a.end(), Second: x.b.end()}
+	lo, hi := max(x.a.lo, x.b.lo), min(x.a.hi, x.b.hi)
+	x.awaited = p.isAwaited(lo, hi)
+	f := Finding{Where: p.at(lo), First: x.a.end(), Second: x.b.end()}
 	f.Kind, f.Missing = x.diagnose(p.rank, knows)
 	k.report(f)
 }
@@ -175,7 +178,7 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return RowReused, stale.String()
 	case a.pe == b.pe && a.pe != nil && a.job == b.job:
 		return plainKind(a, b), samePE(a, b)
-	case a.kind.isAtomic() || b.kind.isAtomic():
+	case x.awaited && (a.kind.isAtomic() || b.kind.isAtomic()):
 		return wordRace(a, b)
 	case looseBetween(a, b) != nil:
 		return plainKind(a, b), looseBetween(a, b).String()
@@ -201,7 +204,19 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 			return plainKind(a, b), l.String()
 		}
 	}
-	return plainKind(a, b), unled(a, b)
+	return plainKind(a, b), unled(a, b) + halfAtomic(a, b)
+}
+
+// halfAtomic says what comes of it that one of two changes is atomic and the other is not; "" where that is not so.
+func halfAtomic(a, b *access) string {
+	if !a.kind.changes() || !b.kind.changes() || a.kind.isAtomic() == b.kind.isAtomic() {
+		return ""
+	}
+	plain := a
+	if a.kind.isAtomic() {
+		plain = b
+	}
+	return fmt.Sprintf(", so that one of them may be lost: the %s is not atomic", plain.what)
 }
 
 // unled says that nothing leads from one to the other, and what would.

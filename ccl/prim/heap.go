@@ -21,6 +21,7 @@ type Window struct {
 	regions []*region // by rank from the first on; nil for those that are not members
 	freed   bool
 	senders map[string]bool // the names of kernels that have changed words here
+	meeting *Barrier        // whose words these are; nil for others
 }
 
 // region is the memory of one rank's part of a window, or of a PE's scratch.
@@ -38,6 +39,7 @@ type region struct {
 	shadow     shadow
 	signallers []int             // ranks that have changed words here
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
+	heard      map[int]bool      // by offset: a wait for the word has been satisfied
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
 	mirror     func(Mirrored)
 }

@@ -3,6 +3,7 @@ package prim_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl/prim"
@@ -374,6 +375,37 @@ func TestRulesDecideTheData(t *testing.T) {
 			if !rule {
 				wantText(t, err, "the data is 0", "in this order")
 			}
+		}
+	}
+}
+
+// TestAtomicDataIsNoSignal reduces into data that nobody waits for: reports of races there are not those of words.
+func TestAtomicDataIsNoSignal(t *testing.T) {
+	for _, clears := range []bool{false, true} {
+		x := newLab(t, 2, prim.Options{Check: true})
+		err := runOn(t, x.Machine, all(2), func(c *prim.Context) error {
+			switch {
+			case c.Rank() == 0:
+				c.PutReduce(tensor.Sum, dtype.I32, x.at(1, 0), x.at(0, 0), n)
+			case clears:
+				c.Put(x.at(1, 0), x.at(1, n), n)
+			default:
+				c.Load(c.Tile(0, n), x.at(1, 0))
+			}
+			return nil
+		})
+		var found *prim.FindingsError
+		if !errors.As(err, &found) {
+			t.Fatal(err)
+		}
+		kind, lost := prim.UnorderedRead, false
+		if clears {
+			kind, lost = prim.UnorderedWrites, true
+		}
+		f := found.Findings[0]
+		if f.Kind != kind || !strings.Contains(f.Missing, "no signal, barrier or event leads from rank") ||
+			strings.Contains(f.Missing, "may be lost: the put is not atomic") != lost {
+			t.Errorf("the memory is cleared %v: %v", clears, &f)
 		}
 	}
 }

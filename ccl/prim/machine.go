@@ -65,6 +65,7 @@ type rank struct {
 	pes   []*pe
 	queue []*Job
 	room  residency
+	begun map[string]int // by the name of a kernel: how many jobs with it have begun
 	copying
 	landings *order.Family // of what others send here
 }

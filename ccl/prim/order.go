@@ -69,7 +69,7 @@ func (c *Context) Fence() {
 	check := c.machine().check
 	c.fenced()
 	at, now := c.origin("fence", Scalar).issue, c.scalar().now
-	stores := fence{at: at, knows: check.quiet(&c.pe.stores, now), stores: slices.Clone(c.pe.storing)}
+	stores := fence{at: at, knows: check.quiet(&c.pe.stores, now, c.job), stores: slices.Clone(c.pe.storing)}
 	for _, s := range c.pe.storing {
 		if now.Knows(s.posted) {
 			stores.sent = append(stores.sent, s)
@@ -147,7 +147,7 @@ func (c *Context) Quiet() {
 func (c *Context) WaitStores() { c.awaitLandings(&c.pe.stores, "release") }
 
 func (c *Context) awaitLandings(f *flight, what string) {
-	q := quiet{c.origin(what, Scalar), &Event{}}
+	q := quiet{c.origin(what, Scalar), &Event{}, c.job}
 	if f.took == 0 {
 		c.pe.acknowledge(f, q)
 	} else {

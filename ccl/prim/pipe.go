@@ -40,6 +40,7 @@ type instruction struct {
 	reach    func(knows clock)     // a barrier: called when all before it is done
 	set      *flag
 	wait     *flag
+	waits    site // of the wait for the flag
 	pipe     *pipe
 	duration moment // of the operation, in the pipe's lane
 
@@ -158,7 +159,7 @@ func (c *Context) SetFlag(from, to Pipe, id int) {
 func (c *Context) WaitFlag(from, to Pipe, id int) {
 	f := c.flag(from, to, id)
 	if to != Scalar {
-		c.issue(to, &instruction{wait: f})
+		c.issue(to, &instruction{wait: f, waits: c.site()})
 		return
 	}
 	e := &Event{}
@@ -201,7 +202,7 @@ func (p *pe) stuckPipes() string {
 			continue
 		}
 		f := q.queue[0].wait.name
-		text := fmt.Sprintf("; the %v pipe waits for flag %d from the %v pipe", f.to, f.id, f.from)
+		text := fmt.Sprintf("; the %v pipe waits for flag %d from the %v pipe at %v", f.to, f.id, f.from, q.queue[0].waits)
 		if p.pipes[f.from].isStuck() {
 			others += text
 		} else {

@@ -285,7 +285,7 @@ func TestFlagThatNobodySets(t *testing.T) {
 		c.PipeBarrier(prim.AllPipes)
 		return nil
 	})
-	wantDeadlock(t, x.Run(), "the store pipe waits for flag 3 from the vector pipe; the load pipe waits for flag 0 from the store pipe")
+	wantDeadlock(t, x.Run(), "the store pipe waits for flag 3 from the vector pipe at planted_test.go:281; the load pipe waits for flag 0 from the store pipe at planted_test.go:284")
 }
 
 // Bytes that a put is still to read are written, which a quiet would order.

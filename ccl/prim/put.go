@@ -117,6 +117,6 @@ func (t *transfer) land() {
 	m := t.pe.machine
 	m.put(t.dst, t.data, t.origin, nil, t.lane, t.clock)
 	t.event.clock = t.clock
-	t.pe.flight.landed(t.pe, t.pe.memoryOf(t.dst.rank), landing{t.issue, t.clock})
+	t.pe.flight.landed(t.pe, t.pe.memoryOf(t.dst.rank), landing{t.issue, t.clock, t.job})
 	m.finish(t.event)
 }

@@ -3,6 +3,7 @@ package prim
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/dtype"
@@ -114,6 +115,7 @@ func (c *Context) signalTo(rank int, w Word, op SignalOp, value int64) *signalli
 		c.fail("the signal's word is on rank %d and the data's place on rank %d", w.Addr.Rank(), rank)
 	}
 	p := c.wordAt(w)
+	c.fits(w, value)
 	if op == Set {
 		return &signalling{word: p, kind: sets, change: func(int64) (int64, bool) { return value, true }}
 	}
@@ -136,6 +138,9 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 		return
 	}
 	if s.reply != nil {
+		if s.kind == swaps {
+			m.check.watched(s.word)
+		}
 		s.reply(old, m.check.heard(s.word, knows))
 	}
 }
@@ -174,6 +179,7 @@ func (r *region) changedBy(o *origin) {
 // Wait waits until a word of the own rank compares so with a value. It comes after the signals that made it so.
 func (c *Context) Wait(w Word, cmp Cmp, value int64) {
 	p := c.wordAt(w)
+	c.fits(w, value)
 	if w.Addr.Rank() != c.Rank() {
 		c.fail("a wait for a word on rank %d: a program can wait only for words of its own rank", w.Addr.Rank())
 	}
@@ -183,7 +189,15 @@ func (c *Context) Wait(w Word, cmp Cmp, value int64) {
 // WaitAnywhere is Wait for a word of any rank, which the program looks at again and again: the answer of another rank's
 // memory takes its time.
 func (c *Context) WaitAnywhere(w Word, cmp Cmp, value int64) {
+	c.fits(w, value)
 	c.waitFor(c.wordAt(w), w.Use, cmp, value)
+}
+
+// fits fails where a word is too short for a value, with a sign or without.
+func (c *Context) fits(w Word, value int64) {
+	if w.Type == dtype.I32 && (value < math.MinInt32 || value > math.MaxUint32) {
+		c.fail("%d does not fit into the word of 32 bits at %v: it needs one of 64", value, w.Addr)
+	}
 }
 
 func (c *Context) waitFor(p place, use Use, cmp Cmp, value int64) {
@@ -216,16 +230,27 @@ func (x *waiter) try() {
 	case x.event.done:
 	case x.seen != nil:
 		if x.changed() {
+			x.noteHeard()
 			m.finish(x.event)
 		}
 	case !x.cmp.Holds(x.load(), x.value):
 	case x.rank == x.by.pe.rank:
+		x.noteHeard()
 		x.event.clock = x.learned()
 		m.finish(x.event)
 	case !x.over:
+		x.noteHeard()
 		x.over, x.event.clock = true, x.learned()
 		m.carrier.after(m.latency(m.PEs[x.rank], x.by.pe.device), m.effect(x.by, func() { m.finish(x.event) }))
 	}
+}
+
+// noteHeard notes that a wait for the word has been satisfied, for reports of deadlocks.
+func (p place) noteHeard() {
+	if p.heard == nil {
+		p.region.heard = map[int]bool{}
+	}
+	p.region.heard[p.lo] = true
 }
 
 // learned is what the program learns of a wait whose condition holds.
@@ -304,6 +329,7 @@ func (c *Context) Test(w Word, cmp Cmp, value int64) bool {
 func (m *Machine) look(x *waiter) {
 	m.carrier.after(m.memoryLatency(), m.effect(x.by, func() {
 		if !m.lost(x.place, x.by) && x.cmp.Holds(x.load(), x.value) {
+			x.noteHeard()
 			x.event.value, x.event.clock = 1, m.check.satisfied(x)
 		} else if m.inVain(x.by, x.place, func() { m.look(x) }) {
 			return

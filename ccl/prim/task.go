@@ -121,6 +121,14 @@ func (j *Job) canStart() bool {
 	return !slices.ContainsFunc(j.After, func(o *Job) bool { return !o.ended })
 }
 
+// note counts a job that begins.
+func (k *rank) note(j *Job) {
+	if k.begun == nil {
+		k.begun = map[string]int{}
+	}
+	k.begun[j.Name]++
+}
+
 // begin starts the job's programs, as far as there is room for them.
 func (j *Job) begin() {
 	m := j.machine
@@ -128,6 +136,7 @@ func (j *Job) begin() {
 	j.running = len(j.Workers) * j.Blocks
 	j.asleep = j.running
 	for _, w := range j.Workers {
+		m.ranks[w].note(j)
 		m.ranks[w].room.sleeping = append(m.ranks[w].room.sleeping, sleeper{j, 0})
 		m.fill(w)
 	}

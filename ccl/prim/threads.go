@@ -138,8 +138,25 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 		a.pe.noteLoose(&loose{origin: a.origin, cell: c, use: use, left: knows, told: tells})
 	}
 	c.clock = k.union(c.clock.Clone(), tells)
-	c.fell, c.version = true, c.version+1
+	k.changed(p, a, c)
+	if use.hears() {
+		c.lookedBy(a.origin)
+		a.pe.settledBy(c.clock)
+	}
 	return after
+}
+
+// changed notes what an atomic use has made of a word; nothing where it has only looked.
+func (k *checker) changed(p place, a *access, c *cell) {
+	if n := p.hi - p.lo; n == 4 || n == 8 {
+		now := p.load()
+		if now == c.now {
+			return
+		}
+		c.turns(a.origin, a.moment, c.now, now)
+		c.now = now
+	}
+	c.fell, c.version = true, c.version+1
 }
 
 // Meet is a barrier of the program's threads: what all have done is known to each.
@@ -232,8 +249,10 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 	}
 	if how == FlaggedLook {
 		k.unset(p, o, knows)
+		k.torn(p, o)
 	}
 	all := knows.Clone()
+	p.cell().awaited = true
 	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
 	for at := p.lo; at < p.hi; at++ {
 		c := p.cells[at]
@@ -249,6 +268,8 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 		case FlaggedLook:
 			c.take(o)
 		}
+		c.lookedBy(o)
+		o.pe.settledBy(c.clock)
 		all.Join(c.clock)
 	}
 	return all
@@ -269,6 +290,7 @@ func (c *Context) Watch(runs []Run, seen []byte, why string) {
 		if m.lost(p, o) {
 			continue
 		}
+		m.check.watched(p)
 		x.try()
 		if e.done {
 			break
@@ -279,6 +301,13 @@ func (c *Context) Watch(runs []Run, seen []byte, why string) {
 		return
 	}
 	c.await(e, blockage{site: o.site, word: first, what: first.String})
+}
+
+// watched notes that somebody waits for a word to change.
+func (k *checker) watched(p place) {
+	if k != nil {
+		p.cell().awaited = true
+	}
 }
 
 // changed says whether the bytes are no longer those that were seen.
@@ -300,7 +329,7 @@ func (c *Context) QuietAll() {
 		}
 		left++
 		e := &Event{then: one}
-		q := quiet{o, e}
+		q := quiet{o, e, nil}
 		if p.flight.took == 0 {
 			p.acknowledge(&p.flight, q)
 		} else {

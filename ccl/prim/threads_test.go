@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -408,6 +410,123 @@ func TestFencesAreCumulativeForStores(t *testing.T) {
 			}
 			if err := m.Run(); (err == nil) != x.right {
 				t.Errorf("%+v, seed %d: %v", x, seed, err)
+			}
+		}
+	}
+}
+
+// TestAllOfARankMayLandLater puts with one program and waits in the next one on the same PE, for all of the rank's puts
+// or for its own only, before all ranks meet.
+func TestAllOfARankMayLandLater(t *testing.T) {
+	for _, every := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true, Fences: true})
+		b, err := m.NewBarrier("of all", []int{0, 1}, prim.PhaseBarrier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := range 2 {
+			stream := &order.Point{}
+			put := func(c *prim.Context) error { c.PutNBI(w.At(1-r, 64), w.At(r, 128), 8); return nil }
+			wait := func(c *prim.Context) error {
+				if every {
+					c.QuietAll()
+				} else {
+					c.Quiet()
+				}
+				c.Sync(b)
+				c.Gather("load", []prim.Run{{Addr: w.At(r, 64), Bytes: 8}}, prim.PlainLook, false)
+				return nil
+			}
+			var first *prim.Job
+			tell := func() { stream.Tell(first.Knows()) }
+			first = submit(t, m, prim.Task{Name: "put", Kernel: put, Workers: []int{r}, Threads: 32, Known: order.NewPoint(nil), Done: tell})
+			submit(t, m, prim.Task{Name: "wait", Kernel: wait, Workers: []int{r}, Threads: 32, Known: stream, After: []*prim.Job{first}})
+		}
+		var found *prim.FindingsError
+		if err := m.Run(); every && err != nil || !every && !errors.As(err, &found) {
+			t.Errorf("waits for all of the rank's puts: %v: %v", every, err)
+		}
+	}
+}
+
+// polls is a program of three ranks: ranks 1 and 2 put into rank 0's memory and count, rank 0 looks at the count until it is
+// two, and reads both. bound is the count with which its loop would end, too.
+func polls(w *prim.Window, bound int64) prim.Kernel {
+	word := prim.I64(w.At(0, 0))
+	return func(c *prim.Context) error {
+		if c.Rank() > 0 {
+			c.Put(w.At(0, 64*c.Rank()), w.At(c.Rank(), 256), 8)
+			c.Fence()
+			c.Signal(word, prim.Add, 1)
+			return nil
+		}
+		look := []prim.Run{{Addr: word.Addr, Bytes: 8}}
+		for seen := make([]byte, 8); seen[0] < 2; {
+			c.Watch(look, seen, "a count of two")
+			c.Gather("look", look, prim.FreshLook, false)
+			c.Bring("look", word.Addr, seen, false)
+		}
+		for _, value := range c.Past(word) {
+			if value >= bound {
+				c.Suffices(word, value, "a count")
+			}
+		}
+		c.Gather("load", []prim.Run{{Addr: w.At(0, 64), Bytes: 8}, {Addr: w.At(0, 128), Bytes: 8}}, prim.PlainLook, false)
+		return nil
+	}
+}
+
+// TestLoopsThatWaitForTooLittle finds a loop that a signal less would have ended, if what that tells is used.
+func TestLoopsThatWaitForTooLittle(t *testing.T) {
+	for bound := range int64(3) {
+		m, w := over(t, 3, prim.Options{Check: true})
+		for r := range 3 {
+			submit(t, m, prim.Task{Name: "polls", Kernel: polls(w, bound+1), Workers: []int{r}, Threads: 32})
+		}
+		err := m.Run()
+		if bound > 0 && err != nil {
+			t.Errorf("a loop that waits for %d: %v", bound+1, err)
+		}
+		if bound == 0 {
+			f := wantKind(t, err, prim.Miscounted)
+			if f != nil && !strings.Contains(f.Missing, "the loop (a count) ends also when the word is 1, as the signal of rank") {
+				t.Error(f)
+			}
+		}
+	}
+}
+
+// TestTwoStoresOfDataAndFlag sets data and their flag one after the other, and takes both by one load.
+func TestTwoStoresOfDataAndFlag(t *testing.T) {
+	for _, fences := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true, Fences: true})
+		data, flag := prim.I32(w.At(1, 64)), prim.I32(w.At(1, 68))
+		data.Use, flag.Use = prim.Relaxed, prim.Relaxed
+		both := []prim.Run{{Addr: data.Addr, Bytes: 8}}
+		run := func(c *prim.Context) error {
+			if c.Rank() == 0 {
+				c.Signal(data, prim.Set, 7)
+				if fences {
+					c.Fence()
+				}
+				c.Signal(flag, prim.Set, 1)
+				return nil
+			}
+			c.Watch([]prim.Run{{Addr: flag.Addr, Bytes: 4}}, make([]byte, 4), "a flag")
+			c.Gather("load", both, prim.FlaggedLook, false)
+			return nil
+		}
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "flagged", Kernel: run, Workers: []int{r}, Threads: 32})
+		}
+		err := m.Run()
+		if fences && err != nil {
+			t.Error(err)
+		}
+		if !fences {
+			f := wantKind(t, err, prim.SignalOvertakes)
+			if f != nil && !strings.Contains(f.Missing, "two stores have brought them") {
+				t.Error(f)
 			}
 		}
 	}

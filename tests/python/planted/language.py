@@ -928,4 +928,189 @@ x, out = (torch.arange(n) + 100.0 * rank), torch.zeros(R * n)
 k[1](out, x, n, R)
 for r in range(1, R + 1): assert out[(r - 1) * n:r * n].tolist() == [i + 100 * (r % world) for i in range(n)], (rank, r)
 """,
+    "two-shot all-reduce": """
+@torchemu.kernel
+def two_shot(out, x, n):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    inbox = tl.workspace("inbox", w * n, torchemu.float32)
+    final = tl.workspace("final", w * n, torchemu.float32)
+    got, done = tl.workspace("got", w, torchemu.int64), tl.workspace("done", w, torchemu.int64)
+    for k in range(w):
+        p = (me + k) % w
+        tl.put_signal_nbi(inbox.on(p) + me * n, x + p * n, n, got.on(p) + me)  #! *
+    total = None
+    for r in range(w):
+        tl.wait(got + r, tl.GE, call)  #- no first wait
+        t = tl.load(inbox + r * n, n)  #! no first wait
+        total = t if total is None else total + t
+    tl.store(final + me * n, total)  #! no drain, no second wait, slot of peer
+    tl.drain()  #- no drain
+    for k in range(1, w):
+        p = (me + k) % w
+        slot = me
+        slot = p  #+ slot of peer
+        tl.put_signal_nbi(final.on(p) + slot * n, final + me * n, n, done.on(p) + me)  #! *
+    for r in range(w):
+        if r != me:
+            tl.wait(done + r, tl.GE, call)  #- no second wait
+    tl.store(out, tl.load(final, w * n))  #! no second wait, slot of peer, no drain
+n = 5
+for step in range(3):
+    x, out = torch.arange(n * world) * (rank + 1.0) + step, torch.zeros(n * world)
+    two_shot[1](out, x, n)
+    want = [sum(i * (r + 1) + step for r in range(world)) for i in range(n * world)]
+    assert out.tolist() == want, (rank, out.tolist(), want)
+""",
+    "recursive doubling": """
+@torchemu.kernel
+def rd(out, x, n):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    box = tl.workspace("box", 8 * n, torchemu.float32)
+    word = tl.workspace("word", 8, torchemu.int64)
+    stage = tl.workspace("stage", 8 * n, torchemu.float32)
+    par = call % 2
+    par = 0  #+ no parity
+    acc = tl.load(x, n)
+    d, i = 1, 0
+    while d < w:
+        p = me ^ d
+        at = (par * 4 + i) * n
+        tl.store(stage + at, acc)  #! no drain, no parity
+        tl.drain()  #- no drain
+        tl.put_signal_nbi(box.on(p) + at, stage + at, n, word.on(p) + par * 4 + i)  #! *
+        want = (call + 1) // 2
+        want = call  #+ no parity
+        idx = i
+        idx = 0  #+ word of the first round
+        tl.wait(word + par * 4 + idx, tl.GE, want)  #- no wait
+        acc = acc + tl.load(box + at, n)  #! no wait, word of the first round, no parity
+        d, i = d * 2, i + 1
+    tl.store(out, acc)
+n = 7
+for step in range(5):
+    x, out = torch.arange(n) * (rank + 1.0) + step, torch.zeros(n)
+    rd[1](out, x, n)
+    want = [sum(i * (r + 1) + step for r in range(world)) for i in range(n)]
+    assert out.tolist() == want, (rank, out.tolist(), want)
+""",
+    "all-to-all dispatch and combine": """
+@torchemu.kernel
+def dispatch(box, counts, words, x, splits, cap, h):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    s = tl.load(splits, w).numpy()
+    start = 0
+    for p in range(w):
+        m = int(s[p])
+        if m:
+            tl.put_nbi(box.on(p) + me * cap * h, x + start * h, m * h)  #! no fence, no wait
+        tl.put_nbi(counts.on(p) + me, splits + p, 1)  #! no fence, no wait
+        tl.fence()  #- no fence
+        tl.signal(words.on(p) + me, call, "set")  #! no fence
+        start += m
+@torchemu.kernel
+def combine(back, box, counts, words, done, cap, h):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    for p in range(w):
+        tl.wait(words + p, tl.GE, call)  #- no wait
+        m = int(tl.load(counts + p, 1).numpy()[0])  #! no wait, no fence
+        if m:
+            t = tl.load(box + p * cap * h, m * h) * 2  #! no wait, no fence
+            tl.store(box + p * cap * h, t)  #! no drain, no wait, no fence
+            tl.drain()  #- no drain
+            tl.put_nbi(back.on(p) + me * cap * h, box + p * cap * h, m * h)  #! no drain, no quiet
+    tl.quiet()  #- no quiet
+    for p in range(w): tl.signal(done.on(p), 1)
+    tl.wait(done, tl.GE, w * call)
+@torchemu.kernel
+def gather(out, back, splits, cap, h):
+    w = tl.world_size()
+    s = tl.load(splits, w).numpy()
+    start = 0
+    for p in range(w):
+        m = int(s[p])
+        if m: tl.store(out + start * h, tl.load(back + p * cap * h, m * h))  #! no quiet
+        start += m
+h, cap = 4, 6
+box, back = tl.symmetric_empty(world * cap * h), tl.symmetric_empty(world * cap * h)
+counts, words = tl.symmetric_empty(world, dtype=torch.int32), tl.symmetric_empty(world, dtype=torch.int64)
+done = tl.symmetric_empty(1, dtype=torch.int64)
+for step in range(2):
+    splits = torch.tensor([(rank + p + step) % 4 for p in range(world)], dtype=torch.int32)
+    total = int(splits.sum())
+    x, out = torch.arange(total * h) + 100.0 * rank, torch.zeros(total * h)
+    dispatch[1](box, counts, words, x, splits, cap, h)
+    combine[1](back, box, counts, words, done, cap, h)
+    gather[1](out, back, splits, cap, h)
+    assert out.tolist() == [2 * (i + 100.0 * rank) for i in range(total * h)], (rank, out)
+    dist.barrier()
+""",
+    "reducing puts to an owner": """
+@torchemu.kernel
+def red(out, x, n):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    acc = tl.workspace("acc", n, torchemu.float32)
+    word = tl.workspace("word", 1, torchemu.int64)
+    tl.store(acc, tl.zeros(n, torchemu.float32))  #! no sync after clear, no quiet, no wait
+    tl.drain()
+    tl.sync()  #- no sync after clear
+    for k in range(w):
+        p = (me + k) % w
+        tl.put_reduce(acc.on(p), x + p * n, n)  #! *
+    tl.quiet()  #- no quiet
+    for p in range(w): tl.signal(word.on(p))  #! no quiet
+    tl.wait(word, tl.GE, w * call)  #- no wait
+    tl.store(out, tl.load(acc, n))  #! no quiet, no wait, no sync after clear
+    tl.barrier()
+for step in range(2):
+    x, out = torch.arange(4 * world) + 1.0 * rank + step, torch.zeros(4)
+    red[1](out, x, 4)
+    assert out.tolist() == [sum(rank * 4 + i + r + step for r in range(world)) for i in range(4)], (rank, out)
+""",
+    "hierarchy of two groups": """
+@torchemu.kernel
+def hier(out, x, n):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    half = w // 2
+    node = me // half
+    mates = tuple(range(node * half, (node + 1) * half))
+    twin = (me + half) % w
+    a = tl.workspace("a", half * n, torchemu.float32)
+    b = tl.workspace("b", 2 * n, torchemu.float32)
+    word = tl.workspace("w", 1, torchemu.int64)
+    s = tl.workspace("s", n, torchemu.float32)
+    tl.sync()  #- no entry
+    for m in mates: tl.put_nbi(a.on(m) + (me % half) * n, x, n)  #! *
+    tl.barrier(mates)  #- no node barrier
+    total = tl.load(a, n)  #! no node barrier, no entry
+    for i in range(1, half): total = total + tl.load(a + i * n, n)  #! no node barrier, no entry
+    tl.store(s, total)  #! no drain
+    tl.drain()  #- no drain
+    tl.put_signal_nbi(b.on(twin), s, n, word.on(twin))  #! *
+    tl.wait(word, tl.GE, call)  #- no twin wait
+    tl.store(out, total + tl.load(b, n))  #! no twin wait, no entry
+n = 5
+for step in range(3):
+    x, out = torch.arange(n) * (rank + 1.0) + step, torch.zeros(n)
+    hier[1](out, x, n)
+    assert out.tolist() == [sum(i * (r + 1) + step for r in range(world)) for i in range(n)], (rank, out)
+""",
+    "copies by an engine into two buffers": """
+@torchemu.kernel
+def cp(out, x, n, tiles):
+    me, w = tl.rank(), tl.world_size()
+    bufs = tl.workspace("bufs", 2 * n, torchemu.float32)
+    e = tl.copy_async(bufs, x, n)  #! no wait, waits for the next
+    for i in range(tiles):
+        nxt = None
+        if i + 1 < tiles: nxt = tl.copy_async(bufs + ((i + 1) % 2) * n, x + (i + 1) * n, n)  #! *
+        cur = e
+        cur = nxt or e  #+ waits for the next
+        cur.wait()  #- no wait
+        tl.store(out + i * n, tl.load(bufs + (i % 2) * n, n) + 1)  #! no wait, waits for the next, reuse
+        tl.drain()  #- reuse
+        e = nxt
+x, out = torch.arange(40) + 1.0 * rank, torch.zeros(40)
+cp[1](out, x, 8, 5)
+assert out.tolist() == [i + 1.0 + rank for i in range(40)]
+""",
 }

@@ -11,7 +11,8 @@ import triton_dist
 import triton_dist.language as dl
 from triton_dist.language.extra import libshmem_device as shmem
 from triton_dist.language.extra.language_extra import __syncthreads, atomic_add, atomic_cas, ld, ld_acquire
-from triton_dist.language.extra.language_extra import load_v4_u32, membar, red_release, st, st_v4_u32, tid
+from triton_dist.language.extra.language_extra import load_v2_u32, load_v4_u32, membar, red_release, st
+from triton_dist.language.extra.language_extra import st_v2_u32, st_v4_u32, tid
 from triton_dist.utils import finalize_distributed, initialize_distributed
 from triton_dist.utils import nvshmem_barrier_all_on_stream, nvshmem_create_tensor
 initialize_distributed()
@@ -853,5 +854,118 @@ x, out = (torch.arange(N) + 100.0 * rank).cuda(), torch.zeros(N).cuda()
 k[(1,)](x, box, words, out, N)
 if rank == 2: assert out.tolist() == [float(i) for i in range(N)]
 nvshmem_barrier_all_on_stream()
+""",
+    "grid barrier by a counter": """
+@triton.jit
+def two_phases(x, y, out, count, call, N: tl.constexpr, BLOCKS: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    tl.store(y + pid * N + i, tl.load(x + pid * N + i) * 2)  #! no sync, relaxed, no wait
+    tl.debug_barrier()  #- no sync
+    tl.atomic_add(count, 1, sem="release", scope="gpu")  #- cta, relaxed
+    tl.atomic_add(count, 1, sem="release", scope="cta")  #+ cta  #! cta
+    tl.atomic_add(count, 1, sem="relaxed", scope="gpu")  #+ relaxed
+    n = BLOCKS * call
+    n = BLOCKS  #+ not reset
+    n = BLOCKS * call - 1  #+ one too few
+    while tl.atomic_add(count, 0, sem="acquire", scope="gpu") < n: pass  #- no wait  #! cta, not reset, one too few
+    tl.debug_barrier()
+    other = (pid + 1) % BLOCKS
+    tl.store(out + pid * N + i, tl.load(y + other * N + i))  #! no sync, not reset, one too few, relaxed, no wait
+N, B = 32, 4
+y, count = torch.zeros(N * B).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+for call in range(1, 4):
+    x, out = (torch.arange(N * B) + call * 1.0).cuda(), torch.zeros(N * B).cuda()
+    two_phases[(B,)](x, y, out, count, call, N, B)
+    assert out.tolist() == [2.0 * ((j + N) % (N * B) + call) for j in range(N * B)]
+""",
+    "puts that a barrier on the stream ends": """
+@triton_dist.jit
+def put(x, box, N: tl.constexpr):
+    shmem.putmem_nbi_block(box, x, N * 4, (dl.rank() + 1) % dl.num_ranks())
+x, box = sym(16), sym(16)
+x.fill_(1.0)
+nvshmem_barrier_all_on_stream()
+put[(1,)](x, box, 16)
+nvshmem_barrier_all_on_stream()  #- no barrier
+y = box + 1  #! no barrier
+torch.cuda.synchronize()
+assert y.tolist() == [2.0] * 16
+""",
+    "an accumulator, cleared and read": """
+@triton.jit
+def add(x, total, out, done, N: tl.constexpr, G: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    if pid == 0: tl.store(total + i, tl.zeros((N,), tl.float32))  #+ cleared here  #! cleared here
+    tl.atomic_add(total + i, tl.load(x + pid * N + i))  #! cleared here, not the last
+    tl.debug_barrier()
+    last = tl.atomic_add(done, 1) == G - 1
+    last = pid == 0  #+ not the last
+    tl.debug_barrier()
+    if last: tl.store(out + i, tl.load(total + i))  #! not the last
+x, total, done = torch.arange(128).cuda() * 1.0, torch.zeros(32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+out = torch.zeros(32).cuda()
+add[(4,)](x, total, out, done, 32, 4)
+assert out.tolist() == [sum(p * 32.0 + i for p in range(4)) for i in range(32)]
+""",
+    "polls of signal pads that peers count up": """
+@triton_dist.jit
+def meet(pad, n, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    __syncthreads()
+    if t < W:
+        atomic_add(dl.symm_at(pad + me, t), 1, "sys", "release")
+        while ld_acquire(pad + t, "sys") < n: pass  #! not reset
+    __syncthreads()
+@triton_dist.jit
+def pull(x, mine, pad, out, call, N: tl.constexpr, W: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(mine + i, tl.load(x + i))
+    n = 2 * call + 1
+    n = 1  #+ not reset
+    meet(pad, n, W)
+    for r in range(W):
+        tl.store(out + r * N + i, tl.load(dl.symm_at(mine, r) + i))  #! *
+    meet(pad, 2 * call + 2, W)
+N = 16
+mine, pad = sym(N), cleared(world, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(3):
+    x, out = (torch.arange(N) + 100.0 * rank).cuda() + call, torch.zeros(N * world).cuda()
+    pull[(1,)](x, mine, pad, out, call, N, world)
+    for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [i + 100 * r + call for i in range(N)]
+""",
+    "data and flag in 8 bytes": """
+@triton_dist.jit
+def ll(x, box, out, seq, half, n, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    for q in range(1, W):
+        p = (me + q) % W
+        if t < n:
+            at = dl.symm_at(box, p) + ((half * W + me) * n + t) * 2
+            st(at, ld(x + t))  #+ two stores  #! two stores
+            st(at + 1, seq, "sys", "relaxed")  #+ two stores  #! two stores
+            st_v2_u32(at, ld(x + t), seq)  #- two stores  #! one half
+    for q in range(1, W):
+        r = (me + W - q) % W
+        if t < n:
+            place = box + ((half * W + r) * n + t) * 2
+            a, f = load_v2_u32(place)  #! *
+            while f != seq: a, f = load_v2_u32(place)
+            st(out + r * n + t, a)
+n = 9
+box = cleared(2 * world * n * 2, torch.int32)
+nvshmem_barrier_all_on_stream()
+for seq in range(1, 5):
+    x = (torch.arange(n, dtype=torch.int32) + 100 * rank + seq).cuda()
+    out = torch.zeros(world * n, dtype=torch.int32).cuda()
+    half = seq % 2
+    half = 0  #+ one half
+    ll[(1,)](x, box, out, seq, half, n, world)
+    for r in range(world):
+        if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
 """,
 }

@@ -84,11 +84,11 @@ class Flat:
     ) -> None:  # fmt: skip
         self._called += 1
         call = Call(self._called, nbytes, splits=splits)
+        self._plan.team.join(self.my_pe, call)
         gathering = Gathering(self._plan, call, direct)
         launch = Launch(type(self).__name__, lambda p: body(gathering, p))
         at = launch.begin({"input": source, "output": output})
         call.source, call.target = at["input"], at["output"]
-        self._plan.team.calls.setdefault(call.number, {})[self.my_pe] = call
 
     def _require_room(self, nbytes: int, result: int, direct: bool) -> None:
         name = type(self).__name__

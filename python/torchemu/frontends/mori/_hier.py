@@ -145,6 +145,7 @@ class Call:
         target: address of its output.
         nbytes: of a shard.
         splits: first bytes and sizes of the parts of a shard, where ranks' parts are to lie together.
+        place: where the program has called.
     """
 
     number: int
@@ -152,3 +153,4 @@ class Call:
     source: int = 0
     target: int = 0
     splits: Sequence[tuple[int, int]] = ()
+    place: str = ""

@@ -204,12 +204,12 @@ class HierAllGather:
         self._plan.chunks = max(1, min(self.slice_pipe_chunks, PARTS - 1))
         self._plan.host_barriers = 3 if self.fuse_barrier else 4
         call = Call(self._called, nbytes, splits=splits)
+        self._plan.team.join(self.my_pe, call)
         gathering = Gathering(self._plan, call, bool(splits) or self._comes_into_output(nbytes))
         body, blocks = (gathering.param_contiguous, 1) if splits else self._body(gathering, nbytes)
         launch = Launch(type(self).__name__, body, blocks)
         at = launch.begin({"input": source, "output": output})
         call.source, call.target = at["input"], at["output"]
-        self._plan.team.calls.setdefault(call.number, {})[self.my_pe] = call
 
     def _path(self, nbytes: int) -> str | None:
         """Returns the path of a call of so many bytes: "slice" or "pipe"; None for that of whole blocks."""

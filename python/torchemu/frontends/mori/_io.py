@@ -25,7 +25,7 @@ from torchemu.frontends.mori._launch import NIC, UNITS, Launch, Step, detach
 from torchemu.frontends.mori._unwaited import Use, note_use, recorded
 from torchemu.language import _windows
 from torchemu.language._machine import machine_of
-from torchemu.runtime.buffer import Buffer, Memory, buffer_of
+from torchemu.runtime.buffer import Buffer, Memory, buffer_of, elements
 from torchemu.runtime.waiting import host_time
 
 _PS_PER_MS = 10**9
@@ -185,6 +185,9 @@ class IOEngine:
         known = self._memory.pop(mem_desc.id, None)
         if known is None:
             raise ValueError(f"engine {self.key} knows no memory {mem_desc.id} of engine {mem_desc.engine_key}")
+        context = runtime.current()
+        if context.outstanding is not None and known.given is not None:
+            context.outstanding.look("deregister_memory", [], [known.given], elements)
         if known.attached is not None:
             detach(runtime.current(), known.attached)
             if known.attached not in _windows.attached(runtime.current()):

@@ -9,6 +9,7 @@ from typing import Any
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.errors import MismatchError
 from torchemu.frontends.mori import _environment
 from torchemu.language._launch import ranks_of
 from torchemu.language._machine import Machine, machine_of
@@ -200,6 +201,22 @@ class Team:
         )
         return Window(number, self.ranks, nbytes)
 
+    def join(self, member: int, call: Any) -> None:
+        """Notes a member's part in a call.
+
+        Raises:
+            MismatchError: another member's has another size.
+        """
+        call.place = runtime.call_site()
+        parts = self.calls.setdefault(call.number, {})
+        for other, part in parts.items():
+            if (part.nbytes, part.splits) != (call.nbytes, call.splits):
+                raise MismatchError(
+                    f"{self.kind}, call {call.number} of the handle: PE {self.pes[member]} gives {_size(call)} at "
+                    f"{call.place}, and PE {self.pes[other]} {_size(part)} at {part.place}. All must give as much."
+                )
+        parts[member] = call
+
     def forget(self, number: int) -> None:
         """Forgets this rank's part in a call."""
         parts = self.calls.get(number, {})
@@ -212,6 +229,12 @@ class Team:
         chosen = tuple(self.ranks[i] for i in members)
         key = (self._key, chosen, name)
         return self.machine._once(key, lambda: go.PrimBarrier(self.machine.handle, f"of {self.kind}", chosen, "phase"))
+
+
+def _size(call: Any) -> str:
+    """Says how much a member gives."""
+    parts = f" in parts {[n for _, n in call.splits]}" if call.splits else ""
+    return f"{call.nbytes} bytes{parts}"
 
 
 _Shared = tuple[dict[int, dict[int, Any]], dict[int, dict[int, str]]]

@@ -68,11 +68,11 @@ class _OfSome:
     def _launch_at_once(self, source: Any, output: Any, nbytes: int, body: Callable[[Gathering, Step], None]) -> None:
         self._called += 1
         call = Call(self._called, nbytes)
+        self._plan.team.join(self.position, call)
         gathering = Gathering(self._plan, call, False)
         launch = Launch(type(self).__name__, lambda p: body(gathering, p))
         at = launch.begin({"input": source, "output": output})
         call.source, call.target = at["input"], at["output"]
-        self._plan.team.calls.setdefault(call.number, {})[self.position] = call
 
 
 class InterNodeRingAllgather(_OfSome):

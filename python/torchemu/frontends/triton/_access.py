@@ -26,7 +26,7 @@ _NARROW = {"cta": 0, "gpu": 1}
 
 def narrowed(program: Block, addresses: Sequence[int], size: int, what: str, scope: str | None) -> None:
     """Notes, for the checker, the scope of an operation on words that comes next; None where the program gives none."""
-    if not program.checks or scope not in _NARROW:
+    if not program.checks or scope not in _NARROW or program.supposed is not None:
         return
     for address in dict.fromkeys(addresses):
         if scope == "cta" or rank_of(address) != program.launch.rank:
@@ -112,6 +112,8 @@ def read(
         look: one of PLAIN and those after it.
         threads: all threads load.
     """
+    if program.supposed is not None:
+        return program.suppose(flat, kind)
     size = kind.itemsize
     hull = _hull(flat, size)
     part = _parts(program, flat, hull, size, what)
@@ -271,6 +273,8 @@ def update(
         operate: gives the new element, by the number of the element and the old one.
         use: one of ORDERS.
     """
+    if program.supposed is not None:
+        return program.suppose(flat, kind)
     size = kind.itemsize
     program.account.spent += program.rates.latency
     program.pay()

@@ -7,15 +7,16 @@ same words again and again, and does nothing else, parks until one of them chang
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from torchemu.bridge.binding import go
+from torchemu.frontends.triton import _clock
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._operators import bits
-from torchemu.frontends.triton._program import Block, current, running
+from torchemu.frontends.triton._program import Block, current, rank_of, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 
@@ -139,10 +140,17 @@ class Loop:
         self._from = len(self._program.looks)
         self._saved: dict[str, Any] = {}
 
-    def goes(self, condition: Any) -> bool:
-        """Says whether there is another iteration, once something can have changed."""
+    def goes(self, condition: Any, evaluate: Callable[[], Any] | None = None) -> bool:
+        """Says whether there is another iteration, once something can have changed.
+
+        Args:
+            condition: what its evaluation has given.
+            evaluate: evaluates it once more.
+        """
         if isinstance(condition, tensor) and condition.shape:
             raise TypeError(f"the condition of a while is a block of shape {list(condition.shape)}")
+        if self._program.checks and evaluate is not None and len(self._program.looks) > self._from:
+            self._look_back(condition, evaluate)
         if isinstance(condition, tensor) and condition.lanes:
             self.lanes = True
             active = self._program.active() & truth(condition).data
@@ -153,6 +161,40 @@ class Loop:
         if again:
             self._watch()
         return again
+
+    def _look_back(self, condition: Any, evaluate: Callable[[], Any]) -> None:
+        """Tells the checker which earlier values of the words would have let go the threads that are let go now."""
+        program = self._program
+        let_go = program.active() & ~_held(condition)
+        if not let_go.any():
+            return
+        looks = dict(program.looks[self._from :])
+        for address, data in looks.items():
+            if len(data) not in (4, 8) or rank_of(address) != program.launch.rank:
+                continue
+            for value in go.PrimPast(program.handle, address, len(data)):
+                then = looks | {address: value.to_bytes(len(data), "little", signed=True)}
+                if not (self._supposing(then, address, evaluate) & let_go).any():
+                    go.PrimSuffices(program.handle, program.line(), address, len(data), value, f"while {self._text}")
+                    break
+
+    def _supposing(self, memory: dict[int, bytes], address: int, evaluate: Callable[[], Any]) -> np.ndarray:
+        """Says which threads would go on with such memory: all, if the condition does not depend on the address only by
+        a look."""
+        program = self._program
+        kept = program.account, program.frame, program.effects
+        program.supposed, program.asked, program.account = memory, set(), _clock.Account()
+        _clock.use(program.account)
+        try:
+            held = _held(evaluate())
+        except Exception:  # whatever it does, it is not what has been done
+            return program.all
+        finally:
+            program.supposed = None
+            program.account, frame, program.effects = kept
+            program.go_into(frame)
+            _clock.use(program.account)
+        return held if address in program.asked else program.all
 
     def _watch(self) -> None:
         program = self._program
@@ -193,6 +235,12 @@ class Loop:
         if not self._program.loops:
             self._program.looks.clear()
         self._program.mask = self._outer
+
+
+def _held(condition: Any) -> np.ndarray:
+    """Says for which threads a condition holds."""
+    held = truth(condition).data if isinstance(condition, tensor) else bool(condition)
+    return np.broadcast_to(held, current().all.shape)
 
 
 def _snapshot(value: Any) -> Any:

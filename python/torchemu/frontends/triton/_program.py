@@ -119,6 +119,10 @@ class Elements:
         self.data, self.nbytes, self.place = data, data.nbytes, data.__array_interface__["data"][0]
 
 
+class NoLookError(Exception):
+    """A loop's condition does more than to look at words at which it has looked before."""
+
+
 class Block(Program):
     """One program of a grid.
 
@@ -130,6 +134,9 @@ class Block(Program):
         effects: how often it has changed anything outside of it.
         looks: what it has seen, inside of loops: address, bytes.
         loops: in how many loops it is.
+        supposed: what is in memory by supposition, while a loop's condition is evaluated again to no effect: bytes by
+            address; else None.
+        asked: the addresses of which that evaluation makes use.
         site: the line that reports name; None for that of the frame.
         frame: of the kernel's function that runs, or of one that it calls.
     """
@@ -151,6 +158,8 @@ class Block(Program):
         self.effects = 0
         self.looks: list[tuple[int, bytes]] = []
         self.loops = 0
+        self.supposed: dict[int, bytes] | None = None
+        self.asked: set[int] = set()
         self.landing = False  # something that it has stored or put afar has to be over at its end
         self._stored = self._fenced = False  # something that it has stored afar may be under way; a fence is after it
         self.all = np.ones(self.threads, bool)
@@ -168,6 +177,8 @@ class Block(Program):
             kind: one of PASS and those after it; the core's host.Program.Run has what they take.
             line: the core's number for it.
         """
+        if self.supposed is not None:
+            raise NoLookError
         if len(self._steps) > _AHEAD:
             self.flush()
         self._steps += (kind, line, a, b, c, d, e)
@@ -188,9 +199,25 @@ class Block(Program):
 
     def call(self, function: Callable[..., bool], *args: Any) -> None:
         """Calls an operation after the steps, and returns when it is over."""
+        if self.supposed is not None:
+            raise NoLookError
         self.flush()
         if function(self.handle, self.line(), *args):
             self.park()
+
+    def suppose(self, flat: np.ndarray, kind: np.dtype) -> np.ndarray:
+        """Returns what is supposed to be at addresses.
+
+        Raises:
+            NoLookError: nothing is, of such a size.
+        """
+        assert self.supposed is not None
+        addresses = flat.tolist()
+        pieces = [self.supposed.get(address, b"") for address in addresses]
+        if any(len(piece) != kind.itemsize for piece in pieces):
+            raise NoLookError
+        self.asked.update(addresses)
+        return np.frombuffer(b"".join(pieces), kind).copy()
 
     def park(self) -> None:
         """Lets others go on until it is the program's turn again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import linecache
 import textwrap
@@ -183,7 +184,9 @@ class _Body(ast.NodeTransformer):
         name, assigned = self._fresh(), _assigned(node.body)
         text = ast.unparse(node.test)
         begin = _control_call("Loop", _names(assigned), ast.Constant(value=text))
-        test = _method(name, "goes", self.visit(node.test))
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        evaluate = ast.Lambda(args=nothing, body=self.visit(copy.deepcopy(node.test)))
+        test = _method(name, "goes", self.visit(node.test), evaluate)
         body = self._iteration(name, self.statements(node.body), assigned)
         return [
             ast.Assign(targets=[_name(name, True)], value=begin),

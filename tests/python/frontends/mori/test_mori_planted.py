@@ -184,3 +184,38 @@ def test_sums_of_other_elements_are_refused(torch: str, tmp_path: Path) -> None:
     text = "input has elements of float32, and AllreduceSdma of PE {} takes bits for uint32: make the handle with "
     wanted = [f"{text.format(pe)}dtype=torch.float32" for pe in range(4)]
     assert status == 0 and sorted(said.splitlines()) == wanted, said
+
+
+UNEQUAL = {
+    "AllgatherSdma": "mori.ccl.AllgatherSdma(rank, world, 4 * n, 4 * n * world)",
+    "HierAllGather": "mori.ccl.HierAllGather(rank, world, 4 * n, 4 * n * world, slice_min_bytes=0)",
+    "IntraNodeSubGroupAllgatherSdma": "mori.ccl.IntraNodeSubGroupAllgatherSdma(rank, world, 4 * n * world)",
+}
+
+CALLS = """
+gather(x, out, n)
+gather(x, out, n - (rank == 2))
+torch.cuda.synchronize()
+"""
+
+
+@pytest.mark.parametrize("torch", TORCHES)
+@pytest.mark.parametrize("kind", UNEQUAL)
+def test_counts_that_differ_are_a_mismatch(torch: str, kind: str, tmp_path: Path) -> None:
+    text = BEGIN + f"gather = {UNEQUAL[kind]}" + CALLS
+    status, said = run(tmp_path, text, "--torch", torch)
+    line = text.splitlines().index("gather(x, out, n - (rank == 2))") + 1
+    begin = f"MismatchError: {kind}, call 2 of the handle: PE "
+    assert status and begin in said and said.count("3996 bytes at ") and f"program.py:{line} " in said, said
+
+
+DEREGISTERED = PROGRAMS["transfers of hosts"].replace("source before the wait", "deregistered early")
+DEREGISTERED = DEREGISTERED.replace("x.add_(1)  #+", "engine.deregister_memory(local)  #+")
+
+
+@pytest.mark.parametrize("torch", TORCHES)
+def test_memory_is_deregistered_after_the_wait(torch: str, tmp_path: Path) -> None:
+    text = BEGIN + DEREGISTERED
+    status, said = run(tmp_path, marks.planted(text, "deregistered early"), "--torch", torch, "--check")
+    wanted, found = marks.named(text, "deregistered early"), marks.reports(said)
+    assert status and found and found[0] and all(lines <= wanted for lines in found), (wanted, found, said)

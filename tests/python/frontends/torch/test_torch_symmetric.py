@@ -259,3 +259,16 @@ def test_collectives_by_copies_alone(is_symmetric):
             part = given((2 * world, 5), seed)
             reduced = wait(torch.ops.symm_mem._low_contention_reduce_scatter(part, op, group.group_name))
             torch.testing.assert_close(reduced.cpu(), expected.chunk(world)[rank])
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def waits_for_nobody():
+    rank, _, group = started()
+    handle = symmetric.rendezvous(symmetric.empty(4, device="cuda"), group)
+    if rank == 0:
+        handle.wait_signal(1, channel=3)
+
+
+def test_a_signal_that_nobody_sends_is_named_as_one():
+    with pytest.raises(RuntimeError, match=r"recv from rank 1 .*tag 3.*put_signal is a send, wait_signal a recv"):
+        waits_for_nobody()

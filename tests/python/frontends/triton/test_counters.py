@@ -64,4 +64,12 @@ def test_who_has_seen_all_counts_may_read(tmp_path: Path) -> None:
 
 def test_who_has_seen_one_count_may_not(tmp_path: Path) -> None:
     done = explored(tmp_path, 1)
-    assert done.returncode != 0 and "unordered read" in done.stderr and "counter.py:" in done.stderr
+    loop, load = (line_of(text) for text in ("while ld_acquire", "tl.store(out"))
+    assert done.returncode != 0 and "wait that other signals can satisfy" in done.stderr, done.stderr
+    assert f"counter.py:{loop}, bytes 0 to 4" in done.stderr and f"counter.py:{load}, bytes" in done.stderr, done.stderr
+    assert "fails in the ordinary order" in done.stderr, done.stderr
+
+
+def line_of(text: str) -> int:
+    """Returns the number of the script's line that has a text."""
+    return next(n for n, line in enumerate(SCRIPT.splitlines(), 1) if text in line)

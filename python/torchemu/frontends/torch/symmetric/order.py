@@ -25,6 +25,9 @@ PAD_SIZE = 9216
 
 _SLOT = 4  # bytes of a signal
 
+_SIGNALS = "signals: put_signal is a send, wait_signal a recv, and a channel a tag"
+"""The group of signals, as reports of what waits name it."""
+
 _BARRIER = Call.of("barrier", "all_reduce", "max")
 
 
@@ -70,7 +73,7 @@ class Order:
         before = self._sent.get((to, channel))
         if before is not None:
             go.StreamWait(current().stream, before.handle)
-        work = self._group("signals").send([self._token()], to, channel)
+        work = self._group(_SIGNALS).send([self._token()], to, channel)
         work.is_over()
         self._sent[to, channel] = work
 
@@ -86,7 +89,7 @@ class Order:
         self._check_rank("wait_signal", source)
         self._check_channel(channel)
         settle()
-        work = self._group("signals").recv([self._token()], source, channel)
+        work = self._group(_SIGNALS).recv([self._token()], source, channel)
         _wait(work, timeout_ms, f"wait_signal from rank {source} (channel {channel})")
 
     def meet(self) -> None:

@@ -1,0 +1,148 @@
+package prim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// barrierCause is a barrier to which a member does not come: it has ended, or is in another one.
+func (m *Machine) barrierCause() string {
+	for _, c := range m.live {
+		b, i := c.meets()
+		if b == nil {
+			continue
+		}
+		for k := range b.Ranks {
+			if b.rounds[k] >= b.rounds[i] {
+				continue
+			}
+			if text := m.absence(c, b, k); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// meets is the barrier in which a program waits, and its place there; nil for none.
+func (c *Context) meets() (*Barrier, int) {
+	x := c.word()
+	if x == nil || x.window == nil || x.window.meeting == nil {
+		return nil, 0
+	}
+	return x.window.meeting, slices.Index(x.window.meeting.Ranks, c.Rank())
+}
+
+// absence says what the member does for which a program waits in a barrier; "" where it waits for something else.
+func (m *Machine) absence(c *Context, b *Barrier, member int) string {
+	rank, times := b.Ranks[member], b.rounds[member]
+	begin := fmt.Sprintf("a rank misses a barrier: rank %d waits at %v in the %s for rank %d, which has come there %s less",
+		c.Rank(), c.blocked.site, b.window.Name, rank, often(b.rounds[slices.Index(b.Ranks, c.Rank())]-times))
+	for _, o := range m.live {
+		if o.Rank() != rank {
+			continue
+		}
+		if other, _ := o.meets(); other != nil && other != b {
+			return fmt.Sprintf("%s and waits at %v in the %s: all ranks have to come to their barriers in one order", begin, o.blocked.site, other.window.Name)
+		}
+		return ""
+	}
+	return begin + " and has ended: all of its ranks have to come there equally often"
+}
+
+// launchCause is that two ranks run two kernels in different orders: each is in the one that the other one has not come to.
+func (m *Machine) launchCause(later func(rank int) string) string {
+	for _, c := range m.live {
+		for _, d := range m.live {
+			first, second := c.job.Name, d.job.Name
+			mine, theirs := m.ranks[c.Rank()].begun, m.ranks[d.Rank()].begun
+			if mine[first] <= theirs[first] || theirs[second] <= mine[second] || m.behind(c.Rank(), later) != second {
+				continue
+			}
+			return fmt.Sprintf("ranks run kernels in different orders: rank %d is in %q at %v and has %q still before it, and rank %d is in %q at %v: "+
+				"all have to launch the same kernels in one order", c.Rank(), first, c.place(), second, d.Rank(), second, d.place())
+		}
+	}
+	return ""
+}
+
+// place is where a program waits.
+func (c *Context) place() string { return c.standing().Line }
+
+func often(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// roomCause is a grid of which some programs can start only when others have ended, while those wait.
+func (m *Machine) roomCause() string {
+	for _, c := range m.live {
+		if j := c.job; j.asleep > 0 {
+			return fmt.Sprintf("a grid is larger than its device: of kernel %q a rank holds %d programs of %d threads at a time, and the others start when these "+
+				"have ended, but these wait: programs that wait for each other have to fit, so that the grid has at most %d",
+				j.Name, m.Resident(j.Threads), j.Threads, m.Resident(j.Threads))
+		}
+	}
+	return ""
+}
+
+// endedCause is a count of a grid's programs to which some of them have not added before they ended.
+func (m *Machine) endedCause() string {
+	for _, c := range m.live {
+		x := c.word()
+		if x == nil || x.bytes == nil || x.seen != nil || x.cmp != GE {
+			continue
+		}
+		last, found := x.signalled[x.lo]
+		if !found || last.mixed || last.by.job != c.job {
+			continue
+		}
+		running := 0
+		for _, o := range m.live {
+			if o.job == c.job {
+				running++
+			}
+		}
+		if ended := c.job.Blocks*len(c.job.Workers) - running; ended > 0 && x.value-x.load() <= int64(ended) {
+			return fmt.Sprintf("not all programs of a grid meet: on rank %d the word at %s +%d is %d, and the programs of kernel %q wait until it is %d, but %d of the %d "+
+				"have ended: all have to come there equally often", x.rank, x.name, x.lo, x.load(), c.job.Name, x.value, ended, c.job.Blocks)
+		}
+	}
+	return ""
+}
+
+// otherWordCause is a wait for a word that nobody has signalled, while signals have come to others of the window for which
+// nobody waits.
+func (m *Machine) otherWordCause() string {
+	for _, c := range m.live {
+		x := c.word()
+		if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
+			continue
+		}
+		if _, found := x.signalled[x.lo]; found {
+			continue
+		}
+		if at, by := m.unheard(x); by != nil {
+			return fmt.Sprintf("signals and waits are at different words: rank %d waits at %v for the one at +%d of %s, to which no signal has come, and the %s of rank %d at %v "+
+				"has come to that at +%d", c.Rank(), x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at)
+		}
+	}
+	return ""
+}
+
+// unheard is the first word of a waiter's region to which a signal of another rank has come, and for which nobody has
+// waited and nobody waits; nil for none.
+func (m *Machine) unheard(x *waiter) (int, *origin) {
+	at := -1
+	for lo, s := range x.signalled {
+		if (at < 0 || lo < at) && s.by.rank() != x.rank && !x.heard[lo] && !slices.ContainsFunc(x.waiters, func(y *waiter) bool { return y.lo == lo }) {
+			at = lo
+		}
+	}
+	if at < 0 {
+		return 0, nil
+	}
+	return at, x.signalled[at].by
+}

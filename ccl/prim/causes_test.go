@@ -1,0 +1,132 @@
+package prim_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl/prim"
+)
+
+// TestCauses names the mistake in programs that hang.
+func TestCauses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		cause string
+		task  prim.Task
+		run   func(x *lab, c *prim.Context)
+	}{
+		{"a circle", "nobody has signalled yet in window \"words\", and ranks 0, 1, 2 wait there", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+		}},
+		{"a ring with a silent rank", "rank 2 has heard nothing in window \"words\" from rank 1", prim.Task{}, func(x *lab, c *prim.Context) {
+			if c.Rank() != 1 {
+				c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+			}
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)
+		}},
+		{"another word", "to which no signal has come, and the signal of rank 2 at causes_test.go", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), 1), prim.GE, 1)
+		}},
+		{"a barrier of which one has ended", "for rank 1, which has come there once less and has ended", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Sync(x.barrier)
+			if c.Rank() != 1 {
+				c.Sync(x.barrier)
+			}
+		}},
+		{"a rank that waits for something else", "signals and waits are at different words", prim.Task{}, func(x *lab, c *prim.Context) {
+			if c.Rank() == 1 {
+				c.Wait(x.word(1, 1), prim.GE, 1)
+			}
+			c.Signal(x.word(1, 0), prim.Add, 1)
+			c.Sync(x.barrier)
+		}},
+		{"a grid of which one has ended", "but 1 of the 3 have ended", prim.Task{Blocks: 3}, func(x *lab, c *prim.Context) {
+			if c.Block() != 1 {
+				c.FetchAdd(x.word(c.Rank(), 0), 1)
+				c.Wait(x.word(c.Rank(), 0), prim.GE, 3)
+			}
+		}},
+		{"a grid that does not fit", "so that the grid has at most", prim.Task{Blocks: 3000, Threads: 1024}, func(x *lab, c *prim.Context) {
+			c.FetchAdd(x.word(c.Rank(), 0), 1)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 3000)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newLab(t, 3, prim.Options{})
+			for r := range 3 {
+				task := c.task
+				task.Name, task.Workers, task.Kernel = "hangs", []int{r}, func(p *prim.Context) error { c.run(x, p); return nil }
+				submit(t, x.Machine, task)
+			}
+			var stuck *prim.DeadlockError
+			if err := x.Run(); !errors.As(err, &stuck) || !strings.Contains(stuck.Cause, c.cause) {
+				t.Errorf("%v, want %q", err, c.cause)
+			}
+		})
+	}
+}
+
+// TestBarriersInTwoOrders names the two barriers in which ranks wait for each other.
+func TestBarriersInTwoOrders(t *testing.T) {
+	x := newLab(t, 2, prim.Options{})
+	other, err := x.NewBarrier("of some", all(2), prim.PhaseBarrier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = runOn(t, x.Machine, all(2), func(c *prim.Context) error {
+		first, second := x.barrier, other
+		if c.Rank() == 1 {
+			first, second = other, x.barrier
+		}
+		c.Sync(first)
+		c.Sync(second)
+		return nil
+	})
+	var stuck *prim.DeadlockError
+	if !errors.As(err, &stuck) || !strings.Contains(stuck.Cause, "in the barrier of some: all ranks have to come to their barriers in one order") {
+		t.Error(err)
+	}
+}
+
+// TestLaunchesInTwoOrders names the two kernels that ranks run in different orders.
+func TestLaunchesInTwoOrders(t *testing.T) {
+	x := newLab(t, 2, prim.Options{})
+	kernel := func(i int) prim.Kernel {
+		return func(c *prim.Context) error {
+			c.Signal(x.word(1-c.Rank(), i), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), i), prim.GE, 1)
+			return nil
+		}
+	}
+	for r := range 2 {
+		for _, i := range []int{r, 1 - r} {
+			name := []string{"first", "second"}[i]
+			submit(t, x.Machine, prim.Task{Name: name, Workers: []int{r}, Kernel: kernel(i)})
+		}
+	}
+	var stuck *prim.DeadlockError
+	if err := x.Run(); !errors.As(err, &stuck) || !strings.Contains(stuck.Cause, "ranks run kernels in different orders: rank 0 is in \"first\" at causes_test.go") {
+		t.Error(err)
+	}
+}
+
+// TestWordsThatAreTooShort refuses values that a word of 32 bits cannot have.
+func TestWordsThatAreTooShort(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		x := newLab(t, 1, prim.Options{})
+		err := runOn(t, x.Machine, all(1), func(c *prim.Context) error {
+			c.Signal(x.word(0, 0), prim.Set, 1<<32-1)
+			if waits {
+				c.Wait(x.word(0, 0), prim.EQ, 1<<40)
+			}
+			c.Signal(x.word(0, 0), prim.Set, 1<<40)
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "1099511627776 does not fit into the word of 32 bits") {
+			t.Error(err)
+		}
+	}
+}

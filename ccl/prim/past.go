@@ -1,0 +1,124 @@
+package prim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A loop of a program's own that looks at words is a wait whose condition only whoever drives the program knows. When such a
+// loop has ended, Past says what a word has been before, and Suffices that the loop would have ended then.
+
+// past is what a word has been since one of its changes.
+type past struct {
+	by    *origin
+	at    moment
+	value int64
+	knows clock
+}
+
+// Past lists what a word of the own rank was before its last change, the oldest first: from what the program knew of on, when
+// it last looked at the word. It is empty where that is not known.
+func (c *Context) Past(w Word) []int64 {
+	cell, look, list := c.lookedAt(w)
+	if look == nil || len(list) < 2 {
+		return nil
+	}
+	var values []int64
+	for _, s := range list[cell.since(look, list) : len(list)-1] {
+		values = append(values, s.value)
+	}
+	return values
+}
+
+// Suffices notes that a loop which has ended, having looked at a word of the own rank, would have ended when the word had a
+// value of those that Past lists. What only later changes of the word tell may not be there then. text is the loop's condition.
+func (c *Context) Suffices(w Word, value int64, text string) {
+	cell, look, list := c.lookedAt(w)
+	if look == nil || len(list) < 2 {
+		return
+	}
+	first := cell.since(look, list)
+	i := slices.IndexFunc(list[first:], func(s past) bool { return s.value == value })
+	if i < 0 || first+i == len(list)-1 {
+		return
+	}
+	enough := list[first+i]
+	without := look.known.Clone()
+	without.Join(enough.knows)
+	p := c.wordAt(w)
+	for _, s := range list[first+i+1:] {
+		g := &guard{waiter: &waiter{place: p, cmp: EQ, value: value, by: look, event: &Event{}}}
+		unsure := &step{origin: s.by, at: s.at, own: s.knows}
+		c.pe.doubts = append(c.pe.doubts, &doubt{guard: g, unsure: unsure, instead: &step{origin: enough.by}, without: without, loop: text})
+	}
+}
+
+// lookedAt is what the checker knows of a word of the own rank: the program's last look at it, and what it has been. The look is
+// nil where there was none, or no checker is.
+func (c *Context) lookedAt(w Word) (*cell, *origin, []past) {
+	if c.machine().check == nil || w.Addr.Rank() != c.Rank() {
+		return nil, nil, nil
+	}
+	p := c.wordAt(w)
+	cell := p.cell()
+	i := slices.IndexFunc(cell.looks, func(o *origin) bool { return o.pe == c.pe })
+	if i < 0 {
+		return cell, nil, nil
+	}
+	list := cell.history()
+	if n := len(list); n > 0 && list[n-1].value != p.load() {
+		return cell, nil, nil // it has been written as memory, or signalled as a longer word
+	}
+	return cell, cell.looks[i], list
+}
+
+// lookedBy notes a program's look at the word. What an earlier one of it has left in doubt is settled.
+func (c *cell) lookedBy(o *origin) {
+	if o.pe == nil {
+		return
+	}
+	o.pe.doubts = slices.DeleteFunc(o.pe.doubts, func(d *doubt) bool { return d.loop != "" && d.cell() == c })
+	for i, old := range c.looks {
+		if old.pe == o.pe {
+			c.looks[i] = o
+			return
+		}
+	}
+	c.looks = append(c.looks, o)
+}
+
+// history lists what the word has been, as far as it is remembered.
+func (c *cell) history() []past {
+	var list []past
+	if c.fell {
+		for _, s := range c.states {
+			list = append(list, past{s.by, s.at, s.value, s.knows})
+		}
+		return list
+	}
+	for _, s := range c.steps {
+		list = append(list, past{s.origin, s.at, s.value, s.knows})
+	}
+	return list
+}
+
+// since is the place, in what the word has been, of the last that the program knew of when it looked; 0 for none.
+func (c *cell) since(look *origin, list []past) int {
+	for i := len(list) - 1; i > 0; i-- {
+		if s := list[i]; look.known.Knows(s.at) || s.by.pe == look.pe && look.known.Knows(s.by.issue) {
+			return i
+		}
+	}
+	return 0
+}
+
+// inLoop says what is wrong with a loop that may be over too early.
+func (d *doubt) inLoop(write *access) string {
+	before := ""
+	if d.instead != nil {
+		before = fmt.Sprintf(", as the %s of rank %d at %v left it", d.instead.what, d.instead.rank(), d.instead.site)
+	}
+	return fmt.Sprintf("the loop (%s) ends also when the word is %d%s, and then the %s at %v may not be there, of which only the %s of rank %d at %v tells: "+
+		"it waits for too little, or the word is not reset, or needs a value of its own for each call",
+		d.loop, d.value, before, write.what, write.site, d.unsure.what, d.unsure.rank(), d.unsure.site)
+}

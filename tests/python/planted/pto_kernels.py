@@ -1,0 +1,190 @@
+"""Kernels in Python on simpler's chips, right and with planted defects; see test_simpler_planted.py.
+
+Chip r has 64 floats in, from 100 r on, 256 out, and a window of 1,024 with signals behind. Marks are as in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+BEGIN = """from torchemu.pto import *
+N = 64
+def add(a, b, to, n):
+    left, right = Tile(1, n), Tile(1, n)
+    TASSIGN(left, 0x0)
+    TASSIGN(right, 0x4000)
+    TLOAD(left, GlobalTensor(a, (n,)))
+    TLOAD(right, GlobalTensor(b, (n,)))
+    pipe_barrier(PIPE_ALL)
+    TADD(left, left, right)
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(to, (n,)), left)
+    pipe_barrier(PIPE_ALL)
+def kernel_entry(args):
+    source, result, scratch = (tensor.ptr() for tensor in args[:3])
+    world = args[3]
+    ctx = CommContext(args[4])
+    me = ctx.rankId
+    right, left = (me + 1) % world, (me - 1) % world
+    words = (scratch + 1024).cast(int32)
+    def at(p, r): return CommRemotePtr(ctx, p, r)
+    def tell(word, peer, value=1, op=NotifyOp.AtomicAdd): TNOTIFY(Signal(at(word, peer)), value, op)
+    def wait(word, value, cmp=WaitCmp.GE): TWAIT(Signal(word), value, cmp)
+"""
+
+PROGRAMS: dict[str, str] = {
+    "one-phase": """
+    acc, peers = Tile(1, N), Tile(1, N)
+    TASSIGN(acc, 0x0)
+    TASSIGN(peers, 0x10000)
+    TLOAD(acc, GlobalTensor(source, (N,)))  #! no flag
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0)  #- no flag
+    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0)  #- no flag
+    TSTORE(GlobalTensor(scratch, (N,)), acc)  #! no flag, not drained, no wait
+    pipe_barrier(PIPE_ALL)  #- not drained
+    for p in range(world):
+        if p != me: tell(words + me, p)
+    for p in range(world):
+        w = p
+        if p != me: wait(words + w, 1)  #- no wait
+    for p in range(world):
+        if p == me: continue
+        TLOAD(peers, GlobalTensor(at(scratch, p), (N,)))  #! not drained, no wait, overlap, add flag
+        set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0)  #- add flag
+        wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0)  #- add flag
+        TADD(acc, acc, peers)  #! overlap, add flag, not drained
+        set_flag(PIPE_V, PIPE_MTE2, EVENT_ID0)  #- overlap
+        wait_flag(PIPE_V, PIPE_MTE2, EVENT_ID0)  #- overlap
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0)
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0)
+    TSTORE(GlobalTensor(result, (N,)), acc)
+""",
+    "gather by puts": """
+    tile = Tile(1, N)
+    TASSIGN(tile, 0x0)
+    for p in range(world):
+        slot = me
+        slot = 0  #+ one slot
+        TPUT(GlobalTensor(at(scratch + slot * N, p), (N,)), GlobalTensor(source, (N,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(words + me, p)
+    for p in range(world): wait(words + p, 1)  #- no wait
+    out = Tile(1, N * 4)
+    TASSIGN(out, 0x8000)
+    TLOAD(out, GlobalTensor(scratch, (N * 4,)))  #! *
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(result, (N * 4,)), out)
+""",
+    "ring with two buffers": """
+    tile = Tile(1, N)
+    TASSIGN(tile, 0x0)
+    free = words + 8
+    cur = source
+    add_to = result + me * N
+    t2 = Tile(1, N)
+    TASSIGN(t2, 0x2000)
+    TLOAD(t2, GlobalTensor(source, (N,)))
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(result + me * N, (N,)), t2)
+    pipe_barrier(PIPE_ALL)
+    for s in range(world - 1):
+        b = s % 2
+        b = 0  #+ one buffer
+        if s >= 2: wait(free + b, s // 2)  #- no credit
+        TPUT(GlobalTensor(at(scratch + b * N, right), (N,)), GlobalTensor(cur, (N,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(words + b, right)
+        value = s // 2 + 1
+        value = s + 1  #+ one buffer
+        wait(words + b, value)  #- no wait
+        c = (me - s - 1) % world
+        TLOAD(t2, GlobalTensor(scratch + b * N, (N,)))  #! *
+        pipe_barrier(PIPE_ALL)
+        TSTORE(GlobalTensor(result + c * N, (N,)), t2)  #! no drain
+        pipe_barrier(PIPE_ALL)  #- no drain
+        cur = result + c * N
+        tell(free + b, left)
+""",
+    "all to all with gets": """
+    tile = Tile(1, 16)
+    TASSIGN(tile, 0x0)
+    t2 = Tile(1, N)
+    TASSIGN(t2, 0x2000)
+    TLOAD(t2, GlobalTensor(source, (N,)))
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(scratch, (N,)), t2)  #! no barrier, no drain
+    pipe_barrier(PIPE_ALL)  #- no drain
+    for p in range(world):
+        if p != me: tell(words + me, p, 1, NotifyOp.Set)
+    for p in range(world):
+        if p != me: wait(words + p, 1, WaitCmp.EQ)  #- no barrier
+    for p in range(world):
+        n = 16
+        to, theirs = GlobalTensor(result + p * 16, (n,)), GlobalTensor(at(scratch + me * 16, p), (n,))
+        TGET(to, theirs, tile)  #! no barrier, no drain
+""",
+    "atomic sum at an owner": """
+    tile = Tile(1, 16)
+    TASSIGN(tile, 0x0)
+    for p in range(world):
+        to, part = GlobalTensor(at(scratch, p), (16,)), GlobalTensor(source + p * 16, (16,))
+        TPUT(to, part, tile, AtomicType.AtomicAdd)  #- plain put  #! no wait, one too few
+        TPUT(to, part, tile)  #+ plain put  #! plain put
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(words, p)
+    n = world
+    n = world - 1  #+ one too few
+    wait(words, n)  #- no wait
+    out = Tile(1, 16)
+    TASSIGN(out, 0x4000)
+    TLOAD(out, GlobalTensor(scratch, (16,)))  #! *
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(result, (16,)), out)
+""",
+    "launched twice": """
+    tile = Tile(1, N)
+    TASSIGN(tile, 0x0)
+    TPUT(GlobalTensor(at(scratch, right), (N,)), GlobalTensor(source, (N,)), tile)  #! not reset, no second barrier
+    pipe_barrier(PIPE_ALL)
+    dsb()
+    tell(words, right)
+    wait(words, 1)  #! not reset
+    t2 = Tile(1, N)
+    TASSIGN(t2, 0x2000)
+    TLOAD(t2, GlobalTensor(scratch, (N,)))  #! not reset, no second barrier
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(result, (N,)), t2)
+    pipe_barrier(PIPE_ALL)
+    tell(words, me, -1)  #- not reset
+    pipe_barrier(PIPE_ALL)
+    dsb()
+    for p in range(world):
+        tell(words + 1, p)
+    wait(words + 1, world)  #- no second barrier
+    tell(words + 1, me, -world)  #- no second barrier
+    pipe_barrier(PIPE_ALL)
+    dsb()
+    for p in range(world): tell(words + 2, p)  #- no second barrier
+    wait(words + 2, world)  #- no second barrier
+""",
+}
+
+
+def _gathered(rank: int) -> np.ndarray:
+    return np.concatenate([np.arange(64) + 100 * r for r in range(4)])
+
+
+WANTED: dict[str, Callable[[int], np.ndarray]] = {
+    "one-phase": lambda rank: 4 * np.arange(64) + 600,
+    "gather by puts": _gathered,
+    "ring with two buffers": _gathered,
+    "all to all with gets": lambda rank: np.concatenate([np.arange(16) + 16 * rank + 100 * r for r in range(4)]),
+    "atomic sum at an owner": lambda rank: 4 * (np.arange(16) + 16 * rank) + 600,
+    "launched twice": lambda rank: np.arange(64) + 100 * ((rank - 1) % 4),
+}
+"""What the right kernels give on a rank, at the beginning of its output."""
