@@ -211,7 +211,7 @@ def test_errors_name_what_was_wrong():
         handle.get_buffer(1, (2,), torch.float32, 3)
     with pytest.raises(RuntimeError, match=r"get_signal_pad: the requested size \(9220 bytes\) exceeds"):
         handle.get_signal_pad(0, (2305,))
-    with pytest.raises(RuntimeError, match="multimem_all_reduce_: simulated devices have no multicast"):
+    with pytest.raises(RuntimeError, match="multimem_all_reduce_: multicast support is required"):
         torch.ops.symm_mem.multimem_all_reduce_(symmetric.empty(4, device="cuda"), "sum", group.group_name)
     with pytest.raises(RuntimeError, match="rank 1 has memory of 8 bytes and rank 0 of 4"):
         symmetric.rendezvous(symmetric.empty(1 + rank, device="cuda"), group)
