@@ -329,10 +329,17 @@ def check(condition: Any, text: Any = "") -> None:
 
 
 def enter() -> None:
-    """Notes that a function of the kernel begins: operations are at its lines."""
+    """Notes that a function of the kernel begins: operations are at its lines, unless it is a library's."""
     program = running()
-    if program is not None:
-        program.go_into(sys._getframe(1))
+    if program is None:
+        return
+    frame = sys._getframe(1)
+    if program.frame is None or not frame.f_code.co_filename.endswith(_LIBRARIES):
+        program.go_into(frame)
+
+
+_LIBRARIES = ("_nvshmem_triton.py",)
+"""Modules of functions that kernels call, at whose own lines a program has nothing to look for."""
 
 
 def active_program() -> Block:

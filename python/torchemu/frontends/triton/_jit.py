@@ -54,7 +54,17 @@ class _Parameter:
         self.specializes = not (of.name in fixed or number in fixed)
 
 
-class JITFunction:
+class KernelInterface:
+    """Something that is launched with a grid: a class of it has a method run."""
+
+    run: Callable[..., Any]
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Returns what launches the kernel with a grid: one to three numbers, or what makes them of the arguments."""
+        return functools.partial(self.run, grid=grid, warmup=False)
+
+
+class JITFunction(KernelInterface):
     """A function of Triton's: launched with ``kernel[grid](…)``, or called by another one.
 
     Attributes:
@@ -87,10 +97,6 @@ class JITFunction:
     def body(self) -> Callable[..., Any]:
         """The function as it runs in a program."""
         return rewritten(self.fn)
-
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """Returns what launches the kernel with a grid: one to three numbers, or what makes them of the arguments."""
-        return functools.partial(self.run, grid=grid, warmup=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel.

@@ -5,6 +5,7 @@ Here is which function stands for which operation of ``torch.ops.symm_mem``, and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -91,6 +92,19 @@ _KERNELS: dict[str, Callable[..., Any]] = {
 }
 
 
+_FOR_KERNELS = "torch.distributed._symmetric_memory._nvshmem_triton"
+
+
+def _forget(module: str) -> None:
+    """Unloads a module."""
+    sys.modules.pop(module, None)
+
+
+def _find_no_library(module: Any) -> None:
+    """Lets decorated kernels do without the library of NVSHMEM's for devices, which need not be installed."""
+    module.NvshmemLibFinder.found_device_lib_path = "libnvshmem_device.bc"
+
+
 def install(run: Session) -> None:
     """Gives ranks symmetric memory, until the run ends."""
     run.replace(symmetric, "_SymmetricMemory", SymmetricMemory)
@@ -101,6 +115,9 @@ def install(run: Session) -> None:
     run.replace(symmetric, "is_nvshmem_available", lambda: True)
     for name in ("put_signal", "wait_signal"):
         run.replace(symmetric, name, getattr(one_sided, name))
+    _forget(_FOR_KERNELS)  # it has the Triton that there was when it was loaded
+    run.stack.callback(_forget, _FOR_KERNELS)
+    run.on_load[_FOR_KERNELS] = _find_no_library
     if not _library:
         _library.append(torch.library.Library("symm_mem", "IMPL"))
         for name, kernel in _KERNELS.items():
