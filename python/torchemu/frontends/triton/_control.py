@@ -15,7 +15,7 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._operators import bits
-from torchemu.frontends.triton._program import Block, current, running
+from torchemu.frontends.triton._program import LIBRARIES, Block, current, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 
@@ -334,12 +334,8 @@ def enter() -> None:
     if program is None:
         return
     frame = sys._getframe(1)
-    if program.frame is None or not frame.f_code.co_filename.endswith(_LIBRARIES):
+    if program.frame is None or not frame.f_code.co_filename.endswith(LIBRARIES):
         program.go_into(frame)
-
-
-_LIBRARIES = ("_nvshmem_triton.py",)
-"""Modules of functions that kernels call, at whose own lines a program has nothing to look for."""
 
 
 def active_program() -> Block:

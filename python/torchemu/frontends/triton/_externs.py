@@ -15,8 +15,11 @@ from torchemu.frontends.triton._program import current
 from torchemu.frontends.triton._shmem import BLOCK, THREAD
 from torchemu.frontends.triton._values import plain, tensor, value_of
 
-_SIGNAL_OPS = {0: 9, 5: 10}
-"""Operations on signals by the numbers that PyTorch's documentation gives them, beside NVSHMEM's own."""
+_SET, _ADD = 9, 10
+"""Operations on signals. Seen on H100s: all numbers but 9 add, also 0, which PyTorch's documentation says sets."""
+
+_WORDS = 4, 8
+"""Bytes of words that ranks wait for."""
 
 _TYPES = {
     "int8": t.int8, "int16": t.int16, "int32": t.int32, "int64": t.int64, "uint8": t.uint8, "uint16": t.uint16,
@@ -76,15 +79,24 @@ def _place(address: Any, kind: t.dtype = t.int8) -> tensor:
 
 
 def _operation(code: Any) -> int:
-    number = _shmem.whole(code)
-    return _SIGNAL_OPS.get(number, number)
+    return _SET if _shmem.whole(code) == _SET else _ADD
 
 
 def _putmem(later: bool, group: str) -> Callable[..., None]:
     def put(dest: Any, source: Any, nbytes: Any, pe: Any) -> None:
-        _shmem.put("putmem", group, later, _place(dest), _place(source), nbytes, pe)
+        to, of = _place(dest), _place(source)
+        if group == BLOCK and _is_word(to, of, nbytes):
+            _shmem.put_word(group, to, of, _shmem.whole(nbytes), pe)
+        else:
+            _shmem.put("putmem", group, later, to, of, nbytes, pe)
 
     return put
+
+
+def _is_word(to: tensor, of: tensor, nbytes: Any) -> bool:
+    """Says whether a put is of a word, which is written at once: peers may wait for it, as for a signal."""
+    n = _shmem.whole(nbytes)
+    return n in _WORDS and not (to.lanes or of.lanes) and int(to.data) % n == 0 and int(of.data) % n == 0
 
 
 def _getmem(later: bool, group: str) -> Callable[..., None]:

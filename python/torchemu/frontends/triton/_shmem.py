@@ -158,6 +158,20 @@ def put(
     meet(group)
 
 
+def put_word(group: str, dest: Any, source: Any, nbytes: int, pe: Any) -> None:
+    """Writes a word to another rank's memory, for which that may wait."""
+    program = current()
+    to, of = pointer(dest, "dest"), pointer(source, "source")
+    meet(group)
+    program.pay()
+    program.effects += 1
+    kind = np.dtype(f"i{nbytes}")
+    value = _access.read(program, np.array([int(of.data)]), kind, "putmem", threads=False)[0]
+    for at, peer in each(BLOCK, to, pe):
+        send_signal(program, on(program, at, peer), nbytes, SET, int(value))
+    meet(group)
+
+
 def _put_one(program: Block, what: str, later: bool, move: tuple[int, int, int], signal: tuple[int, int, int]) -> None:
     to, source, n = move
     word, op, value = signal
@@ -201,7 +215,8 @@ def signal_op(sig_addr: Any, signal: Any, sig_op: Any, pe: Any) -> None:
     program, word, op = current(), word_of(sig_addr, "sig_addr"), operation(sig_op)
     program.pay()
     program.effects += 1
-    for at, value, peer in each(THREAD, word, signal, pe):
+    signals = each(THREAD, word, signal, pe)
+    for at, value, peer in dict.fromkeys(map(tuple, signals)) if op == SET else signals:
         _warn(program, on(program, at, peer), 8)
         send_signal(program, on(program, at, peer), 8, op, value)
 

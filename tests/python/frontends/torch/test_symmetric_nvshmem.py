@@ -67,6 +67,44 @@ def test_puts_and_gets_go_round_a_ring(n):
     assert left != right
 
 
+@torchemu.distributed(world_size=2, torch="real")
+def test_parts_are_put_to_the_beginning():
+    """As it was seen on two H100s."""
+    rank, _, _ = started()
+    tensor, handle = met(6, fill=10 * rank)
+    tensor[3:].copy_(torch.arange(3.0) + 100 * (rank + 1))
+    dist.barrier()
+    if rank == 0:
+        ops.nvshmem_put(tensor[3:], 1)
+    dist.barrier()
+    assert tensor.tolist() == [[0, 0, 0, 100, 101, 102], [100, 101, 102, 200, 201, 202]][rank]
+    if rank == 0:
+        ops.nvshmem_get(tensor[3:5], 1)
+        ops.nvshmem_put_with_signal(tensor[5:], handle.get_signal_pad(0), 1, 1)
+    else:
+        ops.nvshmem_wait_for_signal(handle.get_signal_pad(1), 1, 0)
+    assert tensor.tolist() == [[0, 0, 0, 100, 101, 102], [100, 101, 102, 200, 201, 102]][rank]
+    dist.barrier()
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_experts_of_nothing_get_room():
+    """Tables and rows as they were seen on two H100s, by default and with an alignment."""
+    rank, _, name = started()
+    given, out = met(8)[0], met(64)[0]
+    splits, table = met(4, torch.int64)[0], met((2, 4), torch.int64)[0]
+    splits.copy_(torch.tensor([[0, 2, 0, 1], [0, 1, 0, 0]][rank]))
+    given.copy_(torch.arange(8.0) + 10 * rank)
+    dist.barrier()
+    ops.all_to_all_vdev_2d(given, out, splits, table, name)
+    assert table.tolist() == [[[0, 0, 2, 1], [0, 0, 1, 3]], [[0, 0, 1, 0], [0, 0, 1, 2]]][rank]
+    assert out[:5].tolist() == [[-1, 0, 1, 10, -1], [-1, 2, -1, -1, -1]][rank]
+    dist.barrier()
+    ops.all_to_all_vdev_2d(given, out, splits, table, name, major_align=4)
+    assert table.tolist() == [[[0, 0, 2, 1], [0, 0, 4, 6]], [[0, 0, 1, 0], [0, 0, 4, 5]]][rank]
+    assert out[:8].tolist() == [[-1, 0, 1, 10, 0, 1, 10, -1], [-1, 2, -1, -1, 2, -1, -1, -1]][rank]
+
+
 @torchemu.distributed(world_size=4, torch="real")
 def test_signals_hand_on_what_a_rank_has_put():
     rank, world, _ = started()

@@ -88,38 +88,47 @@ def on(function: str, at: int, rank: int) -> int:
     return far[rank] + at - start
 
 
+# Seen on H100s: where a tensor is a part of its memory, puts and gets are at the beginning of the peer's, but for puts
+# with signals, which are at the same place.
+
+
 def put(tensor: torch.Tensor, peer: int) -> None:
-    """Writes a tensor to the same place in a peer's memory: nvshmem_put."""
+    """Writes a tensor to the beginning of a peer's memory: nvshmem_put."""
     _put("nvshmem_put", tensor, peer, backends.NVSHMEM)
 
 
 def get(tensor: torch.Tensor, peer: int) -> None:
-    """Reads a tensor from the same place in a peer's memory: nvshmem_get."""
+    """Reads a tensor from the beginning of a peer's memory: nvshmem_get."""
     _get("nvshmem_get", tensor, peer, backends.NVSHMEM)
 
 
 def nccl_put(tensor: torch.Tensor, peer: int) -> None:
-    """Writes a tensor to the same place in a peer's memory."""
+    """Writes a tensor to the beginning of a peer's memory."""
     _put("nccl_put", tensor, peer, backends.NCCL)
 
 
 def nccl_get(tensor: torch.Tensor, peer: int) -> None:
-    """Reads a tensor from the same place in a peer's memory."""
+    """Reads a tensor from the beginning of a peer's memory."""
     _get("nccl_get", tensor, peer, backends.NCCL)
 
 
 def _put(function: str, tensor: torch.Tensor, peer: int, backend: str) -> None:
     rank = rank_of_peer(function, peer)
     at = place(function, "tensor", tensor, backend)
-    far, nbytes = on(function, at, rank), tensor.nbytes
+    far, nbytes = _beginning(function, at, rank), tensor.nbytes
     start(function, [tensor], lambda program: program.put(far, at, nbytes))
 
 
 def _get(function: str, tensor: torch.Tensor, peer: int, backend: str) -> None:
     rank = rank_of_peer(function, peer)
     at = place(function, "tensor", tensor, backend)
-    far, nbytes = on(function, at, rank), tensor.nbytes
+    far, nbytes = _beginning(function, at, rank), tensor.nbytes
     start(function, [tensor], lambda program: program.get(at, far, nbytes))
+
+
+def _beginning(function: str, at: int, rank: int) -> int:
+    """Returns where the memory of a rank of the World begins that has met with that of an address."""
+    return on(function, _windows.start_of(runtime.current().world, at), rank)
 
 
 def put_with_signal(tensor: torch.Tensor, sigpad: torch.Tensor, signal: int, peer: int) -> None:
@@ -138,11 +147,11 @@ def wait_for_signal(sigpad: torch.Tensor, signal: int, peer: int) -> None:
 
 
 def nccl_put_with_signal(tensor: torch.Tensor, signal: int, peer: int) -> None:
-    """Writes a tensor to the same place in a peer's memory, and then the first word of the peer's signal pad."""
+    """Writes a tensor to the beginning of a peer's memory, and then the first word of the peer's signal pad."""
     function = "nccl_put_with_signal"
     rank = rank_of_peer(function, peer)
     at, word = place(function, "tensor", tensor, backends.NCCL), _pad(function, tensor)
-    far, signalled, nbytes = on(function, at, rank), on(function, word, rank), tensor.nbytes
+    far, signalled, nbytes = _beginning(function, at, rank), on(function, word, rank), tensor.nbytes
     start(function, [tensor], lambda program: program.put(far, at, nbytes, signalled, signal))
 
 
