@@ -56,7 +56,8 @@ class HostProgram(StreamLaunch):
         super().__init__(
             machine_of(context.world), context, call, ranks, ranks.index(context.rank)  # type: ignore[arg-type]
         )  # fmt: skip
-        self._body, self.site = body, self.machine.line_at(*context.world.place()[:2])
+        self._body, self._place = body, context.world.place()[:2]
+        self.site = self.machine.line_at(*self._place)
         self._buffers.extend(buffers)
 
     def start(self) -> None:
@@ -72,6 +73,11 @@ class HostProgram(StreamLaunch):
     def program(self, handle: int, block: int, blocks: int) -> Program:
         """Makes its program."""
         return Warp(self, handle)
+
+    def report(self, error: BaseException) -> str:
+        """Returns the words by which the host gets to know of an exception: where it has called."""
+        where = "{}:{}".format(*self._place)
+        return f"{self.kernel.name} on rank {self.rank}, called at {where}, failed: {type(error).__name__}: {error}"
 
     def do(self, program: Warp) -> None:
         """Does what the call is for, in the program."""

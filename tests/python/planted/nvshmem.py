@@ -1,7 +1,7 @@
 """Programs on symmetric memory in the styles of users, each with an oracle of its own, right and with planted defects.
 
-Each ends with check(found, wanted) of lists. Defects whose name begins with "silent" end in a deadlock, the others in a
-report of the checker.
+Each ends with check(found, wanted) of lists. Defects whose name begins with "silent" end in a deadlock, which names the
+lines that wait, the others in a report of the checker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ dist.barrier()
 if rank == 0:
     tensor.copy_(own)
 if rank > 0:
-    ops.nvshmem_wait_for_signal(pad, 1, left)  #- no wait
+    ops.nvshmem_wait_for_signal(pad, 1, left)  #- no wait  #! silent rank
     tensor.add_(own)  #! no wait
 if rank < world - 1:
     ops.nvshmem_put_with_signal(tensor, pad, 1, right)  #- silent rank  #! no wait
@@ -75,7 +75,7 @@ for step in range(2):
         hi = where[1, (e + 1) * world - 1].item() + where[0, (e + 1) * world - 1].item()
         routed[lo:hi].mul_(rank * experts + e + 1)
     if step == 1 and rank == 2: continue  #+ silent rank
-    ops.all_to_all_vdev_2d_offset(routed, home, where, back, name)  #! used again early
+    ops.all_to_all_vdev_2d_offset(routed, home, where, back, name)  #! used again early, silent rank
     routed.mul_(0)  #+ used again early  #! used again early
     scale = torch.cat([torch.full((k,), i + 1.0) for i, k in enumerate(splits[rank])])
     check(home[: len(scale)], rows[: len(scale)] * scale[:, None])
@@ -91,8 +91,8 @@ sizes = [[(r * i) % 3 * 4 for i in range(world)] for r in range(world)]
 splits.copy_(torch.tensor(sizes[rank]))
 given.copy_(value(rank, most, 3))
 dist.barrier()
-if rank == 1: ops.all_to_all_vdev(given, out, splits, table, name)  #+ silent ranks
-ops.all_to_all_vdev(given, out, splits, table, name)  #! refilled early
+if rank == 1: ops.all_to_all_vdev(given, out, splits, table, name)  #+ silent ranks  #! silent ranks
+ops.all_to_all_vdev(given, out, splits, table, name)  #! refilled early, silent ranks
 given.fill_(0)  #+ refilled early  #! refilled early
 theirs = [sizes[r][rank] for r in range(world)]
 wanted = torch.empty(sum(theirs), 3, device="cuda")
@@ -128,7 +128,7 @@ def turn(inbox, outbox, words, n, step, B: tl.constexpr):
     nvshmem.put(inbox, outbox, n, peer)  #! no fence, no wait
     nvshmem.fence()  #- no fence
     nvshmem.signal_op(words, step, 9, peer)  #- silent ranks
-    nvshmem.signal_wait_until(words, 0, step)  #- no wait
+    nvshmem.signal_wait_until(words, 0, step)  #- no wait  #! silent ranks
     tl.store(outbox + i, tl.load(inbox + i, mask=i < n), mask=i < n)  #! no fence, no wait
 
 inbox, _ = met(50)
@@ -152,7 +152,7 @@ def gather(slots, x, words, out, n, W: tl.constexpr, B: tl.constexpr):
     for r in range(W):
         nvshmem.signal_wait_until(words + r, 0, 1)  #- other word, silent ranks
         nvshmem.signal_wait_until(words + (r + 1) % W, 0, 1)  #+ other word
-        nvshmem.signal_wait_until(words + r, 0, 2)  #+ silent ranks
+        nvshmem.signal_wait_until(words + r, 0, 2)  #+ silent ranks  #! silent ranks
         tl.store(out + r * n + i, tl.load(slots + r * n + i, mask=i < n), mask=i < n)  #! other word
 
 n = 19
@@ -200,8 +200,8 @@ for call in range(1, 4):
 @requires_nvshmem
 @triton.jit
 def both(total, x, out, n, root, B: tl.constexpr):
-    nvshmem.reduce(0, total, x, n, "max")
-    nvshmem.broadcast(0, out, total, n, root)
+    nvshmem.reduce(0, total, x, n, "max")  #! silent rank
+    nvshmem.broadcast(0, out, total, n, root)  #! silent rank
     i = tl.arange(0, B)
     tl.store(x + i, tl.load(out + i, mask=i < n) * 2, mask=i < n)  #! no barrier
 
@@ -227,7 +227,7 @@ def produce(data, x, flag, one, n, peer):
 @requires_nvshmem
 @triton.jit
 def consume(data, flag, out, n, B: tl.constexpr):
-    nvshmem.wait_until(flag, 0, 7)
+    nvshmem.wait_until(flag, 0, 7)  #! silent rank
     i = tl.arange(0, B)
     tl.store(out + i, tl.load(data + i, mask=i < n) + 1, mask=i < n)  #! no fence
 
@@ -256,7 +256,7 @@ def send(whole, x, words, nbytes, W: tl.constexpr):
 @triton.jit
 def product(whole, weight, words, out, K: tl.constexpr, N: tl.constexpr, M: tl.constexpr):
     part = tl.program_id(0)
-    nvshmem.signal_wait_until(words + part, 0, 1)  #- no wait
+    nvshmem.signal_wait_until(words + part, 0, 1)  #- no wait  #! silent ranks
     m, k, n = part * M + tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
     a = tl.load(whole + m[:, None] * K + k[None, :])  #! no wait
     b = tl.load(weight + k[:, None] * N + n[None, :])
@@ -326,7 +326,7 @@ pad = handle.get_signal_pad(rank).view(torch.int64)
 dist.barrier()
 for m in range(micro):
     if rank:
-        ops.nvshmem_wait_for_signal(pad[m : m + 1], 1, left)  #- no wait
+        ops.nvshmem_wait_for_signal(pad[m : m + 1], 1, left)  #- no wait  #! silent stage
     else:
         inbox[m].copy_(value(0, 10, seed=m))
     inbox[m].mul_(2)  #! no wait

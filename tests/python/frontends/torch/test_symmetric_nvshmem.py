@@ -47,6 +47,17 @@ def test_what_programs_ask_first():
     symmetric.set_backend("CUDA")
 
 
+@torchemu.distributed(world_size=2, torch="real")
+def test_a_variable_chooses_the_backend():
+    os.environ["TORCH_SYMMMEM"] = "NVSHMEM"
+    dist.init_process_group("nccl")
+    assert symmetric.get_backend("cuda") == "NVSHMEM"
+    tensor, _ = met(3, fill=dist.get_rank())
+    dist.barrier()
+    ops.nvshmem_get(tensor, 1) if dist.get_rank() == 0 else None
+    assert tensor.tolist() == [1.0] * 3
+
+
 @pytest.mark.parametrize("n", [0, 1, 5, 4099])
 @torchemu.distributed(world_size=3, torch="real")
 def test_puts_and_gets_go_round_a_ring(n):
@@ -69,7 +80,7 @@ def test_puts_and_gets_go_round_a_ring(n):
 
 @torchemu.distributed(world_size=2, torch="real")
 def test_parts_are_put_to_the_beginning():
-    """As it was seen on two H100s."""
+    """Bytes land as they did on two H100s."""
     rank, _, _ = started()
     tensor, handle = met(6, fill=10 * rank)
     tensor[3:].copy_(torch.arange(3.0) + 100 * (rank + 1))
@@ -328,7 +339,7 @@ def test_what_is_refused():
     [(3, "out has 4 rows on group rank [01], and what the peers send takes 6"), (5, "larger than input dim: part 1")],
 )
 def test_rows_that_do_not_fit_end_the_call(rows, text):
-    with pytest.raises(RuntimeError, match=text):
+    with pytest.raises(RuntimeError, match=f"all_to_all_vdev on rank [01], called at .*, failed: .*{text}"):
         rows_that_do_not_fit(rows)
 
 
