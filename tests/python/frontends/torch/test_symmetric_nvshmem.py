@@ -292,6 +292,33 @@ def test_exchanges_between_nodes_take_longer():
     assert out.tolist() == [peer for peer in range(world) for _ in range(2)]
 
 
+@pytest.mark.parametrize("n", [1, 1000, 1 << 18])
+@torchemu.distributed(world_size=2, torch="real")
+def test_a_put_takes_what_a_message_takes(n):
+    """Beside the launch of a program: a get is the way there longer than a put."""
+    rank, _, _ = started()
+    tensor, _ = met(n)
+    dist.barrier()
+    calls = [lambda: None, lambda: dist.send(tensor, 1), lambda: ops.nvshmem_put(tensor, 1)]
+    calls.append(lambda: ops.nvshmem_get(tensor, 1))
+    if rank:
+        dist.recv(tensor, 0)
+        dist.barrier()
+        return
+    took = []
+    for call in calls:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        took.append(1e3 * start.elapsed_time(end))
+    dist.barrier()
+    nothing, message, put, get = took
+    assert message - nothing < put < get < message + 5
+
+
 @torchemu.distributed(world_size=2, torch="real")
 def test_hosts_go_on_while_splits_are_exchanged():
     rank, world, name = started()
