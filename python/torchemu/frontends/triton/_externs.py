@@ -37,6 +37,7 @@ def call(symbols: Mapping[Any, tuple[str, t.dtype]], args: Sequence[Any]) -> Any
 
     Raises:
         NotImplementedError: there is no such function here.
+        RuntimeError: the kernel was launched without a library.
         TypeError: the arguments are not so many.
     """
     kinds, (symbol, result) = next(iter(symbols.items()))
@@ -45,6 +46,11 @@ def call(symbols: Mapping[Any, tuple[str, t.dtype]], args: Sequence[Any]) -> Any
         raise NotImplementedError(
             f"{symbol} is not emulated: of functions that kernels call by their symbols torchemu has NVSHMEM's, as "
             "far as docs/triton.md lists them"
+        )
+    if not current().launch.has_libraries:
+        raise RuntimeError(
+            f"Unresolved extern function {symbol!r}: kernel {current().launch.kernel.name!r} is launched without a "
+            "library that has it: decorate the kernel with requires_nvshmem, above triton.jit"
         )
     if len(args) != len(kinds):
         raise TypeError(f"{symbol} takes {len(kinds)} arguments, not {len(args)}")

@@ -146,7 +146,7 @@ class JITFunction(KernelInterface):
         shape = Grid(grid({**options, **bound}) if callable(grid) else grid)
         self._check(shape, warps, bool(options.get("launch_cooperative_grid")))
         if shape.blocks:
-            again = functools.partial(self._launch, shape, warps, bound)
+            again = functools.partial(self._launch, shape, warps, bound, bool(options.get("extern_libs")))
             with captures.noted(again, list(bound.values())):
                 again()
         return Compiled(self, warps, bound)
@@ -163,10 +163,11 @@ class JITFunction(KernelInterface):
                 f"blocks of {warps * _launching.WARP} threads at once, and {fits} fit"
             )
 
-    def _launch(self, grid: Grid, warps: int, bound: dict[str, Any]) -> None:
+    def _launch(self, grid: Grid, warps: int, bound: dict[str, Any], has_libraries: bool) -> None:
         body = self.body
         given: dict[str, Any] = {}
         launch = GridLaunch(self, grid, warps, lambda: body(**given))
+        launch.has_libraries = has_libraries
         given.update(self._arguments(launch, bound))
 
     def _arguments(self, launch: GridLaunch, bound: dict[str, Any]) -> dict[str, Any]:

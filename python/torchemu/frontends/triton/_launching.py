@@ -81,10 +81,12 @@ class GridLaunch(StreamLaunch):
         checks: the checker is on.
         places: memory that its arguments point to: from where to where it is in the process, and how far from there the
             machine has it.
+        has_libraries: it was given libraries, of which functions are called by their symbols.
         site: the core's number for the line that reports name; None for the kernel's own.
     """
 
     site: int | None = None
+    has_libraries = False
 
     def __init__(self, kernel: Any, grid: Grid, warps: int, call: Callable[[], None]) -> None:
         context = runtime.current()

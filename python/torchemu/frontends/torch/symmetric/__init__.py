@@ -13,7 +13,7 @@ import torch
 from torch.distributed import _symmetric_memory as symmetric
 
 from torchemu.frontends.torch.session import Session
-from torchemu.frontends.torch.symmetric import exchanges, one_sided, reductions
+from torchemu.frontends.torch.symmetric import backends, exchanges, one_sided, reductions
 from torchemu.frontends.torch.symmetric.memory import SymmetricMemory, is_symmetric
 from torchemu.runtime.rank_local import RankTable
 
@@ -100,9 +100,25 @@ def _forget(module: str) -> None:
     sys.modules.pop(module, None)
 
 
-def _find_no_library(module: Any) -> None:
-    """Lets decorated kernels do without the library of NVSHMEM's for devices, which need not be installed."""
+def _launch_without_library(module: Any) -> None:
+    """Lets decorated kernels do without NVSHMEM's library for devices, which need not be installed, and not without its
+    backend.
+
+    Args:
+        module: that has the decorator.
+    """
     module.NvshmemLibFinder.found_device_lib_path = "libnvshmem_device.bc"
+    launch = module.GridCallableWithExtern.run
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if backends.chosen() != backends.NVSHMEM:
+            raise RuntimeError(
+                f"nvshmemx_cumodule_init failed: kernel {self.jit_func.fn.__name__!r} calls NVSHMEM's functions, and "
+                f"the backend is {backends.chosen()!r}: call symm_mem.set_backend('NVSHMEM') before symm_mem.empty"
+            )
+        return launch(self, *args, **kwargs)
+
+    module.GridCallableWithExtern.run = run
 
 
 def install(run: Session) -> None:
@@ -117,7 +133,7 @@ def install(run: Session) -> None:
         run.replace(symmetric, name, getattr(one_sided, name))
     _forget(_FOR_KERNELS)  # it has the Triton that there was when it was loaded
     run.stack.callback(_forget, _FOR_KERNELS)
-    run.on_load[_FOR_KERNELS] = _find_no_library
+    run.on_load[_FOR_KERNELS] = _launch_without_library
     if not _library:
         _library.append(torch.library.Library("symm_mem", "IMPL"))
         for name, kernel in _KERNELS.items():

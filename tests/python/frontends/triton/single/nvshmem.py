@@ -106,6 +106,11 @@ def shift(inbox, outbox, n, B: tl.constexpr):
     tl.store(outbox + i, tl.load(inbox + i, mask=i < n) * 2, mask=i < n)
 
 
+@triton.jit
+def bare(out):
+    tl.store(out, nvshmem.n_pes())
+
+
 @core.extern
 def unknown(_semantic=None):
     return core.extern_elementwise("", "", [], {(): ("__nv_mystery", core.dtype("int32"))}, is_pure=True)
@@ -224,6 +229,8 @@ def wrong(name, rank, world):
         put[(1,)](tensor, tensor, 400, (rank + 1) % world)
     elif name == "plain":
         put[(1,)](plain, tensor, 4, (rank + 1) % world)
+    elif name == "library":
+        bare[(1,)](plain)
     elif name == "symbol":
         mysterious[(1,)](plain)
     elif name == "silent":
@@ -240,6 +247,8 @@ def main():
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.cuda.set_device(rank % torch.cuda.device_count())
     assert symmetric.is_nvshmem_available()
+    if options.wrong == "backend":
+        numbers[(1,)](torch.zeros(2, dtype=torch.int32, device="cuda"))
     symmetric.set_backend("NVSHMEM")
     if options.wrong:
         wrong(options.wrong, rank, world)
