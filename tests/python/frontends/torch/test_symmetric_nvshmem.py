@@ -319,6 +319,53 @@ def test_a_put_takes_what_a_message_takes(n):
     assert message - nothing < put < get < message + 5
 
 
+@torchemu.distributed(world_size=2, topology="h200_8_nvls", torch="real")
+def test_operators_of_all_backends_on_memory_of_nvshmems():
+    rank, world, name = started()
+    tensor, handle = met(8)
+    wait = torch.ops._c10d_functional.wait_tensor
+    rows = [torch.arange(8.0) + 10 * r for r in range(world)]
+    for operation in (ops.one_shot_all_reduce, ops.multimem_one_shot_all_reduce):
+        tensor.copy_(rows[rank])
+        assert operation(tensor, "sum", name).tolist() == sum(rows).tolist()
+    for operation in (ops.two_shot_all_reduce_, ops.multimem_all_reduce_):
+        tensor.copy_(rows[rank])
+        operation(tensor, "sum", name)
+        assert tensor.tolist() == sum(rows).tolist()
+    tensor.copy_(rows[rank])
+    assert wait(ops._low_contention_all_gather(tensor, name)).tolist() == torch.cat(rows).tolist()
+    reduced = wait(ops._low_contention_reduce_scatter(tensor, "sum", name))
+    assert reduced.tolist() == sum(rows).chunk(world)[rank].tolist()
+    handle.barrier()
+    assert handle.get_remote_tensor(1 - rank, (8,), torch.float32).tolist() == rows[1 - rank].tolist()
+    handle.barrier()
+    ops.stream_write_value32_(handle.get_signal_pad(1 - rank), 3, 9)
+    handle.barrier(channel=1)
+    assert handle.get_signal_pad(rank)[3].item() == 9
+
+
+@torchemu.distributed(world_size=3, torch="real")
+def test_graphs_do_exchanges_again():
+    rank, world, name = started()
+    given, out = met(world * 2)[0], met(world * 2)[0]
+    splits, table = met(world, torch.int64)[0], met((2, world), torch.int64)[0]
+    splits.copy_(torch.tensor([1] * world))
+    graph = torch.cuda.CUDAGraph()
+    dist.barrier()
+    with torch.cuda.graph(graph):
+        ops.all_to_all_vdev(given, out, splits, table, name)
+    dist.barrier()  # what is captured is done, too
+    for turn in range(3):
+        splits.copy_(torch.tensor([turn % 2 + 1] * world))
+        given.copy_(torch.arange(world * 2.0) + 100 * rank + 1000 * turn)
+        dist.barrier()
+        graph.replay()
+        n = turn % 2 + 1
+        wanted = [1000.0 * turn + 100 * peer + n * rank + i for peer in range(world) for i in range(n)]
+        assert out[: n * world].tolist() == wanted and table[0].tolist() == [n] * world
+        dist.barrier()
+
+
 @torchemu.distributed(world_size=2, torch="real")
 def test_hosts_go_on_while_splits_are_exchanged():
     rank, world, name = started()

@@ -128,7 +128,7 @@ def install(run: Session) -> None:
     for name in ("_group_name_to_workspace_tensor", "_backend_streams", "_symm_mem_pools"):
         run.replace(symmetric, name, RankTable())
     run.replace(symmetric, "_should_use_implicit_mempool", lambda: False)
-    run.replace(symmetric, "is_nvshmem_available", lambda: True)
+    run.replace(torch._C._distributed_c10d, "_is_nvshmem_available", lambda: True)
     for name in ("put_signal", "wait_signal"):
         run.replace(symmetric, name, getattr(one_sided, name))
     _forget(_FOR_KERNELS)  # it has the Triton that there was when it was loaded

@@ -13,6 +13,7 @@ from torchemu.frontends.torch.symmetric.order import settle
 from torchemu.language import _windows
 from torchemu.language._host_program import EQ, GE, HostProgram
 from torchemu.language._launch import ranks_of
+from torchemu.runtime import capture as captures
 from torchemu.runtime.buffer import buffer_of
 
 _WORD = 8
@@ -211,4 +212,6 @@ def start(function: str, tensors: list[torch.Tensor], body: Any, ranks: tuple[in
     """
     context = runtime.current()
     buffers = [buffer for t in tensors if (buffer := buffer_of(t)) is not None]
-    HostProgram(function, ranks or ranks_of(context), body, buffers).start()
+    again = lambda: HostProgram(function, ranks or ranks_of(context), body, buffers).start()  # noqa: E731
+    with captures.noted(again, tensors):
+        again()
