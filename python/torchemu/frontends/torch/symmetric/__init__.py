@@ -34,6 +34,12 @@ def _reduce_scatter(given: torch.Tensor, reduce_op: str, group_name: str) -> tor
     return symmetric._low_contention_reduce_scatter_with_workspace(given, reduce_op, workspace)
 
 
+def _remote_tensors(local: torch.Tensor, group_name: str) -> list[torch.Tensor]:
+    """Returns the ranks' tensors, as this rank reaches them."""
+    handle = symmetric.rendezvous(local, group_name)
+    return [handle.get_remote_tensor(peer, local.size(), local.dtype) for peer in range(handle.world_size)]
+
+
 def _refused(name: str, why: str) -> Callable[..., NoReturn]:
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(f"symm_mem::{name}: {why}")
@@ -73,7 +79,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "nccl_get": one_sided.nccl_get,
     "nccl_put_with_signal": one_sided.nccl_put_with_signal,
     "nccl_wait_for_signal": one_sided.nccl_wait_for_signal,
-    "get_remote_tensors": symmetric._get_remote_tensors_default,
+    "get_remote_tensors": _remote_tensors,
     "fused_all_gather_matmul": lambda a, bs, dim, group, return_A=True: symmetric._fused_all_gather_matmul_fallback(  # noqa: N803
         a, bs, dim, group, return_A=return_A
     ),
