@@ -1,6 +1,8 @@
 """Operators of the installed PyTorch's symmetric memory that its ranks' switch does, and those that it need not."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -53,6 +55,42 @@ def says_whether_there_is_multicast(has):
     ):
         with pytest.raises(RuntimeError, match=text):
             call()
+
+
+ON_TWO_NODES = """
+import os, torch, torch.distributed as dist
+import torch.distributed._symmetric_memory as symmetric
+dist.init_process_group("nccl")
+rank, node = dist.get_rank(), dist.get_rank() // 2
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+near = [dist.new_group([0, 1]), dist.new_group([2, 3])][node]
+whole, part = (symmetric.empty(4, device="cuda").fill_(rank) for _ in range(2))
+assert symmetric.rendezvous(whole, dist.group.WORLD).multicast_ptr == 0
+assert symmetric.rendezvous(part, near).multicast_ptr
+torch.ops.symm_mem.multimem_all_reduce_(part, "sum", near.group_name)
+assert part.tolist() == [4.0 * node + 1] * 4
+try:
+    torch.ops.symm_mem.multimem_all_reduce_(whole, "sum", dist.group.WORLD.group_name)
+except RuntimeError as error:
+    print(error)
+"""
+TOPOLOGY = """
+system:
+  nodes: {count: 2}
+  sips: {count: 4, connect: switch}
+  switch: {in_network: {multicast: true, reduce: [sum]}}
+  network: {nic: {bandwidth: 50, latency: 750}, forwarding: cut_through}
+"""
+
+
+def test_a_switch_is_one_nodes(tmp_path):
+    for name, text in (("program.py", ON_TWO_NODES), ("two.yaml", TOPOLOGY)):
+        (tmp_path / name).write_text(text)
+    nodes = ("--nnodes", "2", "--nproc-per-node", "2", "--topology", "two.yaml")
+    line = [sys.executable, "-m", "torchemu", "run", "--torch", "real", *nodes, "program.py"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("The ranks have no switch in common that multicasts and adds up") == 4
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
