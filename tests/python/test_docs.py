@@ -357,6 +357,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("flight-recorder.md", "import pickle"): recorded,
     ("symmetric-memory.md", "import torch"): on_pytorch,
     ("symmetric-memory.md", "torchemu run"): shown_above,
+    ("symmetric-memory.md", "# dispatch.py"): on_pytorch,
     ("tensor-parallel.md", "import os"): runs_alone,
     ("tensor-parallel.md", "torchemu run"): run_script,
     ("tensor-parallel.md", "python benches/tp_mlp.py"): options_of_bench,

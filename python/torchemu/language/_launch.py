@@ -162,10 +162,14 @@ class Launched:
         """The barrier of the programs of one number on all ranks."""
         return self.machine.barrier(self.kernel, self.ranks, block)
 
+    def is_internal(self, file: str) -> bool:
+        """Reports whether a file is none of the program's, and no kernel that this package ships."""
+        return frames.is_ours(file) and not file.startswith(_KERNELS)
+
     def report(self, error: BaseException) -> str:
         """Returns the words by which the host gets to know of an exception."""
         shown = traceback.TracebackException.from_exception(error)
-        frames.cut(shown, _is_internal)
+        frames.cut(shown, self.is_internal)
         where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
         what = "".join(shown.format_exception_only()).strip()
         text = "".join(shown.format()).rstrip()
@@ -173,11 +177,6 @@ class Launched:
 
 
 _KERNELS = os.path.join(os.path.dirname(__file__), "kernels", "")
-
-
-def _is_internal(file: str) -> bool:
-    """Reports whether a file is of this package, and no kernel that it ships."""
-    return frames.is_ours(file) and not file.startswith(_KERNELS)
 
 
 class StreamLaunch(Launched):

@@ -35,6 +35,27 @@ written_by_peers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLoca
 write it too."""
 
 
+_alike: weakref.WeakKeyDictionary[runtime.World, dict[int, dict[int, int]]] = weakref.WeakKeyDictionary()
+"""By the first address of a rank's memory: those of the ranks' that have met with it, by rank."""
+
+
+def note_alike(world: runtime.World, own: int, starts: dict[int, int]) -> None:
+    """Notes where the memory of ranks begins that have met with memory which begins at an address, by rank."""
+    _alike.setdefault(world, {}).setdefault(own, {}).update(starts)
+
+
+def alike(world: runtime.World, start: int) -> dict[int, int] | None:
+    """Returns where the memory begins of ranks that have met with memory that begins at an address, by rank; None where
+    ranks' memory has one place on all, or has met with none."""
+    return _alike.get(world, {}).get(start)
+
+
+def start_of(world: runtime.World, address: int) -> int:
+    """Returns where the memory begins that an address is in."""
+    start: int = go.PrimInProcess(machine_of(world).handle, address)[0]
+    return start
+
+
 def attached(context: runtime.Context) -> dict[Memory, AttachedWindow]:
     """Returns the windows over memory that launches of a rank use."""
     return _attached.setdefault(context.world, {}).setdefault(context.rank, {})

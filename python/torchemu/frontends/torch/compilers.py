@@ -33,8 +33,12 @@ def install(run: Session) -> None:
 
 def _asks_pytorch() -> bool:
     """Reports whether it is PyTorch that asks for Triton, for its compilers, and not a program or another package."""
-    return sys._getframe(2).f_code.co_filename.startswith(_PYTORCH)
+    file = sys._getframe(2).f_code.co_filename
+    return file.startswith(_PYTORCH) and not file.endswith(_FOR_KERNELS)
 
+
+_FOR_KERNELS = "_nvshmem_triton.py"
+"""A module of PyTorch's that has functions for programs' kernels."""
 
 _PYTORCH = os.path.dirname(torch.__file__) + os.sep
 

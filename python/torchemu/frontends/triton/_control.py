@@ -16,7 +16,11 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._operators import bits
+<<<<<<< HEAD
 from torchemu.frontends.triton._program import Block, current, rank_of, running
+=======
+from torchemu.frontends.triton._program import LIBRARIES, Block, current, running
+>>>>>>> h-nvshmem
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 
@@ -377,10 +381,13 @@ def check(condition: Any, text: Any = "") -> None:
 
 
 def enter() -> None:
-    """Notes that a function of the kernel begins: operations are at its lines."""
+    """Notes that a function of the kernel begins: operations are at its lines, unless it is a library's."""
     program = running()
-    if program is not None:
-        program.go_into(sys._getframe(1))
+    if program is None:
+        return
+    frame = sys._getframe(1)
+    if program.frame is None or not frame.f_code.co_filename.endswith(LIBRARIES):
+        program.go_into(frame)
 
 
 def active_program() -> Block:

@@ -54,7 +54,17 @@ class _Parameter:
         self.specializes = not (of.name in fixed or number in fixed)
 
 
-class JITFunction:
+class KernelInterface:
+    """Something that is launched with a grid: a class of it has a method run."""
+
+    run: Callable[..., Any]
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Returns what launches the kernel with a grid: one to three numbers, or what makes them of the arguments."""
+        return functools.partial(self.run, grid=grid, warmup=False)
+
+
+class JITFunction(KernelInterface):
     """A function of Triton's: launched with ``kernel[grid](…)``, or called by another one.
 
     Attributes:
@@ -87,10 +97,6 @@ class JITFunction:
     def body(self) -> Callable[..., Any]:
         """The function as it runs in a program."""
         return rewritten(self.fn)
-
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """Returns what launches the kernel with a grid: one to three numbers, or what makes them of the arguments."""
-        return functools.partial(self.run, grid=grid, warmup=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel.
@@ -140,7 +146,7 @@ class JITFunction:
         shape = Grid(grid({**options, **bound}) if callable(grid) else grid)
         self._check(shape, warps, bool(options.get("launch_cooperative_grid")))
         if shape.blocks:
-            again = functools.partial(self._launch, shape, warps, bound)
+            again = functools.partial(self._launch, shape, warps, bound, bool(options.get("extern_libs")))
             with captures.noted(again, list(bound.values())):
                 again()
         return Compiled(self, warps, bound)
@@ -157,10 +163,11 @@ class JITFunction:
                 f"blocks of {warps * _launching.WARP} threads at once, and {fits} fit"
             )
 
-    def _launch(self, grid: Grid, warps: int, bound: dict[str, Any]) -> None:
+    def _launch(self, grid: Grid, warps: int, bound: dict[str, Any], has_libraries: bool) -> None:
         body = self.body
         given: dict[str, Any] = {}
         launch = GridLaunch(self, grid, warps, lambda: body(**given))
+        launch.has_libraries = has_libraries
         given.update(self._arguments(launch, bound))
 
     def _arguments(self, launch: GridLaunch, bound: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._clock import Rates
-from torchemu.frontends.triton._program import Block, Parts
+from torchemu.frontends.triton._program import LIBRARIES, Block, Parts
 from torchemu.frontends.triton._values import constexpr, tensor, type_of_number
 from torchemu.language import _windows
 from torchemu.language._launch import StreamLaunch, ranks_of
@@ -81,10 +81,12 @@ class GridLaunch(StreamLaunch):
         checks: the checker is on.
         places: memory that its arguments point to: from where to where it is in the process, and how far from there the
             machine has it.
+        has_libraries: it was given libraries, of which functions are called by their symbols.
         site: the core's number for the line that reports name; None for the kernel's own.
     """
 
     site: int | None = None
+    has_libraries = False
 
     def __init__(self, kernel: Any, grid: Grid, warps: int, call: Callable[[], None]) -> None:
         context = runtime.current()
@@ -125,6 +127,10 @@ class GridLaunch(StreamLaunch):
     def call(self) -> None:
         """Runs the kernel, in a program."""
         self._call()
+
+    def is_internal(self, file: str) -> bool:
+        """Reports whether a file is none of the program's: a library of functions for kernels is none."""
+        return super().is_internal(file) or file.endswith(LIBRARIES)
 
     def _converted(self, name: str, value: Any) -> Any:
         if isinstance(value, constexpr):

@@ -26,6 +26,9 @@ _OWN = tuple(f"{runtime.PACKAGE}frontends/{name}/" for name in ("triton", "trito
 _RANK_SHIFT = 44  # bits of an offset in an address
 
 
+LIBRARIES = ("_nvshmem_triton.py",)
+"""Modules of functions that kernels call, at whose own lines a program has nothing to look for."""
+
 _LEAST = 50_000
 """Picoseconds of own work that are not charged one by one."""
 

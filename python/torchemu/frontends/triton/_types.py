@@ -20,7 +20,13 @@ class dtype:  # noqa: N801 (Triton's name)
         rank: its kind, in the order in which Python's numbers give way: 0 bool, 1 integer, 2 float.
     """
 
-    def __init__(self, name: str, bits: int, numpy: Any, rank: int, signed: bool) -> None:
+    def __new__(cls, name: Any = "", *about: Any, **more: Any) -> Any:
+        """Returns the type of a name, such as int32, where nothing else is given."""
+        return _BY_NAME[name] if cls is dtype and not about else super().__new__(cls)
+
+    def __init__(self, name: str, bits: int = 0, numpy: Any = None, rank: int = 0, signed: bool = False) -> None:
+        if numpy is None:
+            return  # it is there already
         self.name, self.primitive_bitwidth, self.numpy = name, bits, np.dtype(numpy)
         self.rank, self.signed = rank, signed
         self.itemsize = self.numpy.itemsize

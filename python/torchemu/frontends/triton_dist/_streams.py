@@ -9,8 +9,8 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.frontends.triton import _shmem
 from torchemu.frontends.triton._program import current
-from torchemu.frontends.triton_dist import _shmem
 from torchemu.frontends.triton_dist._symmetric import HostOperation, on_stream
 from torchemu.language._machine import machine_of
 

@@ -5,24 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-import warnings
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.frontends.triton._granules import GRANULE, asked
 from torchemu.frontends.triton._launching import Grid, GridLaunch
-from torchemu.frontends.triton._program import Block, Part, current
+from torchemu.frontends.triton._program import Part, current
+from torchemu.frontends.triton._shmem import sync_with, team_barrier
 from torchemu.language import _windows
 from torchemu.language._machine import machine_of
 from torchemu.language._symmetric import symmetric_room
 from torchemu.runtime.buffer import Buffer, buffer_of, chosen, copy_afar_by
 from torchemu.runtime.rank_local import RankLocal
-
-GRANULE = 512
-"""Bytes of which an allocation has a multiple."""
 
 _UNSET = 0xCD
 
@@ -118,10 +115,6 @@ def _site(launch: GridLaunch) -> int:
     return launch.machine.line(frame.f_code, frame.f_lineno)
 
 
-_asked: RankLocal[dict[int, int]] = RankLocal(dict)
-"""The bytes that a program has asked for, by the first address of what it has got."""
-
-
 def allocate(shape: Any, dtype: Any) -> Any:
     """Makes a tensor in symmetric memory, in granules of 512 bytes. All ranks call it alike, and wait for each other.
 
@@ -137,7 +130,7 @@ def allocate(shape: Any, dtype: Any) -> Any:
     machine = machine_of(runtime.current().world)
     window = machine.heap.windows[chosen().buffer(whole).memory]
     address = go.PrimAddress(window, runtime.current().rank, 0)
-    _asked.get()[address] = n * kind.itemsize
+    asked.get()[address] = n * kind.itemsize
     _windows.written_by_peers.get()[address] = _kept(whole)
     if runtime.current().world.strictness.check:
         _, place, nbytes = go.PrimInProcess(machine.handle, address)
@@ -162,30 +155,6 @@ _whole: RankLocal[list[Any]] = RankLocal(list)
 def _kept(whole: Any) -> Buffer:
     _whole.get().append(whole)
     return chosen().buffer(whole)
-
-
-_warned: weakref.WeakKeyDictionary[runtime.World, set[tuple[str, int]]] = weakref.WeakKeyDictionary()
-
-
-def inside(part: Part, address: int, nbytes: int) -> None:
-    """Warns once a line of what is beyond the end of an allocation and still in its granule."""
-    asked = _asked.get().get(part.start)
-    if asked is None or address + nbytes <= part.start + asked:
-        return
-    frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(runtime.PACKAGE):
-        frame = frame.f_back
-    site = (frame.f_code.co_filename, frame.f_lineno)
-    known = _warned.setdefault(runtime.current_world(), set())
-    if site in known:
-        return
-    known.add(site)
-    warnings.warn_explicit(
-        f"bytes {address - part.start} to {address - part.start + nbytes} of an allocation of {asked} bytes are used; "
-        f"they exist because memory comes in pieces of {GRANULE}",
-        RuntimeWarning,
-        *site,
-    )
 
 
 def peer(tensor: Any, rank: int) -> Any:
@@ -225,26 +194,3 @@ def quiet_and_meet(ranks: tuple[int, ...]) -> None:
     program = current()
     program.call(go.PrimOrder, "quiet_all")
     sync_with(team_barrier(program, ranks))
-
-
-def sync_with(barrier: int) -> None:
-    """Waits until all ranks of a barrier have come here."""
-    program = current()
-    program.flush()
-    line = program.line()
-    while go.PrimSync(program.handle, line, barrier):
-        program.park()
-
-
-def team_barrier(program: Block, ranks: tuple[int, ...]) -> int:
-    """Returns the barrier of a team."""
-    machine = program.machine
-    return machine._once(
-        ("a team of shmem", ranks), lambda: go.PrimBarrier(machine.handle, "of a team of PEs", ranks, "phase")
-    )
-
-
-def is_symmetric(program: Block, address: int) -> bool:
-    """Says whether an address is in memory that does not go away at the end of a launch."""
-    part = program.part(address)
-    return part is not None and part.start in _asked.get()

@@ -1,9 +1,11 @@
 """The programs of docs that are for the installed PyTorch run on it."""
 
+import re
 import shlex
 import subprocess
 import sys
 
+from conftest import ROOT
 from test_docs import block_of, commands
 
 
@@ -27,3 +29,10 @@ def test_symmetric_memory(tmp_path):
     said = "\nassert total.eq(rank + (rank + 1) % world).all() and t.eq(sum(range(world))).all()\n"
     (tmp_path / "symmetric.py").write_text(block_of("symmetric-memory.md", "import torch").text + said)
     torchemu(tmp_path, *commands(block_of("symmetric-memory.md", "torchemu run"), "torchemu"))
+
+
+def test_tokens_for_experts(tmp_path):
+    (tmp_path / "dispatch.py").write_text(block_of("symmetric-memory.md", "# dispatch.py").text)
+    page = (ROOT / "docs" / "symmetric-memory.md").read_text()
+    command, *shown = re.search(r"```console\n\$ torchemu (.*?)```", page, re.DOTALL)[1].splitlines()
+    assert sorted(torchemu(tmp_path, shlex.split(command)).splitlines()) == sorted(shown)

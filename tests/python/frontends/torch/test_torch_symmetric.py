@@ -182,6 +182,24 @@ def test_products_with_collectives():
     assert torch.equal(mine.cpu(), sum(x @ y for x, y in zip(a, b, strict=True)).chunk(world)[rank])
 
 
+@torchemu.distributed(world_size=2, torch="real")
+def test_products_of_scaled_numbers_with_collectives():
+    rank, world, group = started()
+    a = [value(r, (16, 32), 3).to(torch.float8_e4m3fn) for r in range(world)]
+    b = value(9, (16, 32), 3).to(torch.float8_e4m3fn)
+    two, half = torch.full((), 2.0, device="cuda"), torch.full((), 0.5, device="cuda")
+    whole, (product,) = torch.ops.symm_mem.fused_all_gather_scaled_matmul(
+        a[rank].cuda(), [b.cuda().t()], two, [half], 0, group.group_name, [None], [None], [torch.bfloat16], [False]
+    )
+    wanted = (torch.cat(a).float() @ b.float().t()).bfloat16()
+    assert torch.equal(whole.cpu().float(), torch.cat(a).float()) and torch.equal(product.cpu(), wanted)
+    reduced = torch.ops.symm_mem.fused_scaled_matmul_reduce_scatter(
+        a[rank].cuda(), b.cuda().t(), two, half, "sum", 0, 0, group.group_name, [16, 16], None, None, torch.bfloat16
+    )
+    total = sum((x.float() @ b.float().t()).bfloat16().float() for x in a)
+    torch.testing.assert_close(reduced.cpu().float(), total.chunk(world)[rank], rtol=0.01, atol=0)
+
+
 @torchemu.distributed(world_size=4, torch="real")
 def test_products_on_two_streams_are_exchanged_as_they_come():
     """PyTorch's own pipeline, from a private function: it keeps its second stream for the whole process."""
@@ -211,7 +229,7 @@ def test_errors_name_what_was_wrong():
         handle.get_buffer(1, (2,), torch.float32, 3)
     with pytest.raises(RuntimeError, match=r"get_signal_pad: the requested size \(9220 bytes\) exceeds"):
         handle.get_signal_pad(0, (2305,))
-    with pytest.raises(RuntimeError, match="multimem_all_reduce_: simulated devices have no multicast"):
+    with pytest.raises(RuntimeError, match="multimem_all_reduce_: multicast support is required"):
         torch.ops.symm_mem.multimem_all_reduce_(symmetric.empty(4, device="cuda"), "sum", group.group_name)
     with pytest.raises(RuntimeError, match="rank 1 has memory of 8 bytes and rank 0 of 4"):
         symmetric.rendezvous(symmetric.empty(1 + rank, device="cuda"), group)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.ground import memory_use
@@ -144,7 +147,28 @@ class Pool:
         return []
 
 
+class _Making(TorchDispatchMode):
+    """Gives an allocator each tensor that is made meanwhile.
+
+    Args:
+        made: of the allocator: it returns the tensor that is to take its place.
+    """
+
+    def __init__(self, made: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self._made = made
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Calls an operation."""
+        result = func(*args, **(kwargs or {}))
+        if type(result) is torch.Tensor and not any(a.alias_info is not None for a in func._schema.returns):
+            return self._made(result)
+        return result
+
+
 @contextlib.contextmanager
 def use_pool(pool: Pool, device: Any = None) -> Iterator[None]:
-    """torch.cuda.use_mem_pool: what is allocated meanwhile is the device's, as ever."""
-    yield
+    """torch.cuda.use_mem_pool: what is allocated meanwhile is the device's, as ever, and symmetric if the pool's is."""
+    made = getattr(pool.allocator, "made", None)
+    with contextlib.nullcontext() if made is None else _Making(made):
+        yield

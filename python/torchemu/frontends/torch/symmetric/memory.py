@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,18 +19,36 @@ from torchemu import runtime
 from torchemu.frontends.torch.device import device_program_memory, peers, places
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import current
-from torchemu.frontends.torch.symmetric import windows
+from torchemu.frontends.torch.symmetric import backends, windows
 from torchemu.frontends.torch.symmetric.order import PAD_SIZE, Order, settle
 from torchemu.runtime import footprints
 from torchemu.runtime.rank_local import RankLocal
 
 _counts: RankLocal[Counter[object]] = RankLocal(Counter)  # rendezvous so far, by the groups' memberships
 
+_pad_size: RankLocal[list[int]] = RankLocal(lambda: [PAD_SIZE])
+
+_MULTICAST = 1 << 62
+"""A bit of addresses of all ranks' memory, by which they are no one's."""
+
 _handles: RankLocal[dict[tuple[int, object], SymmetricMemory]] = RankLocal(dict)
 """Results of rendezvous, by the memory's address and the group's membership. Peers have the memory: it stays."""
 
 
-class SymmetricMemory:
+class _Sized(type):
+    """The class of a class that has a size of signal pads, each rank its own."""
+
+    @property
+    def signal_pad_size(cls) -> int:
+        """Returns how many bytes a signal pad of the running rank's gets."""
+        return _pad_size.get()[0]
+
+    @signal_pad_size.setter
+    def signal_pad_size(cls, size: int) -> None:
+        _pad_size.get()[0] = int(size)
+
+
+class SymmetricMemory(metaclass=_Sized):
     """One rank's view of a buffer that each rank of a group has.
 
     Attributes:
@@ -42,11 +60,8 @@ class SymmetricMemory:
         buffer_ptrs_dev, signal_pad_ptrs_dev: where tables are in the device's memory, for kernels: of the addresses
             at which these find the ranks' buffers and signal pads.
         offset: of the rank's tensor in its memory, in bytes.
-        multicast_ptr: 0: there is no multicast.
+        multicast_ptr: an address of all ranks' memory, which kernels cannot use; 0 where their switch has no multicast.
     """
-
-    signal_pad_size = PAD_SIZE
-    multicast_ptr = 0
 
     def __init__(
         self, group: AhbmGroup, order: Order, tensors: Sequence[torch.Tensor], pads: Sequence[torch.Tensor]
@@ -55,12 +70,14 @@ class SymmetricMemory:
         own, self._order, self._homes = tensors[self.rank], order, group.membership.members
         self.device, self.offset = own.device, own.storage_offset() * own.itemsize
         self._buffers, self._pads = self._reached(group, tensors), self._reached(group, pads)
+        self.signal_pad_size = int(self._pads[self.rank].nbytes)
         self.buffer_size = int(self._buffers[self.rank].nbytes)
         self.buffer_ptrs = [t.data_ptr() for t in self._buffers]
         self.signal_pad_ptrs = [t.data_ptr() for t in self._pads]
         device_program_memory.current().is_on = True
+        self.multicast_ptr = _MULTICAST | self.buffer_ptrs[0] if backends.has_multicast(self._homes) else 0
         self._tables: list[torch.Tensor] | None = None
-        if windows.are_wanted():
+        if windows.are_wanted() or backends.chosen() != backends.CUDA:
             self._share()
 
     @property
@@ -108,9 +125,8 @@ class SymmetricMemory:
         if not current().data:
             raise RuntimeError("symmetric memory: a run without data (--no-data) has no memory that ranks share")
         made = torch.empty_strided(size, stride, dtype=dtype, device=device)
-        if made.nbytes:
-            made = _staying(made)
-        return made
+        backend = backends.used()
+        return staying(made, backend) if made.nbytes else made
 
     @staticmethod
     def rendezvous(tensor: torch.Tensor, group_name: str | None = None) -> SymmetricMemory:
@@ -141,17 +157,23 @@ class SymmetricMemory:
 
     @staticmethod
     def has_multicast_support(device_type: Any, device_idx: int) -> bool:
-        """Says that devices have no multicast."""
-        return False
+        """Reports whether the switches of the topology's nodes multicast, and add up."""
+        return backends.has_multicast()
 
     @staticmethod
     def set_backend(name: str) -> None:
-        """Means nothing: there is one."""
+        """Makes a backend the one that memory is allocated by; see backends.choose."""
+        backends.choose(name)
 
     @staticmethod
-    def get_backend(device: Any) -> str:
-        """Returns the name of the backend that programs expect."""
-        return "CUDA"
+    def get_backend(device: Any) -> str | None:
+        """Returns the name of the rank's backend; None on the host."""
+        return backends.chosen() if torch.device(device).type in places.ACCELERATORS else None
+
+    @staticmethod
+    def get_mempool_allocator(device: Any) -> SymmetricAllocator:
+        """Returns what makes the memory of a `torch.cuda.MemPool` symmetric."""
+        return SymmetricAllocator()
 
     @staticmethod
     def memset32(tensor: torch.Tensor, offset: int, val: int, count: int = 1) -> torch.Tensor:
@@ -217,6 +239,45 @@ class SymmetricMemory:
     def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
         """Lets the current stream wait for a rank's signal; see Order.wait_signal."""
         self._order.wait_signal(src_rank, channel, timeout_ms)
+
+    def signal_put(self, peer: int) -> None:
+        """Tells a rank of a put, after what is on the current stream; see Order.put_signal."""
+        self._order.put_signal(peer, 0, "signals of puts")
+
+    def wait_for_put(self, peer: int) -> None:
+        """Lets the current stream wait until a rank has told of a put; see Order.wait_signal."""
+        self._order.wait_signal(peer, 0, kind="signals of puts")
+
+
+class SymmetricAllocator:
+    """An allocator for a `torch.cuda.MemPool`: tensors that are made in the pool are in symmetric memory."""
+
+    def made(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns a tensor that was made in the pool, as one in symmetric memory."""
+        if not tensor.nbytes or is_symmetric(tensor) or places.of(tensor) is None or not current().data:
+            return tensor
+        return staying(tensor, backends.used())
+
+
+def handles_of(tensor: torch.Tensor) -> Iterator[SymmetricMemory]:
+    """Returns the results of rendezvous with the memory that a tensor is in.
+
+    Raises:
+        RuntimeError: there was none.
+    """
+    start = tensor.untyped_storage().data_ptr()
+    found = [handle for (place, _), handle in _handles.get().items() if place == start]
+    if not found:
+        raise RuntimeError("the tensor's memory has not met with that of other ranks: call symm_mem.rendezvous first")
+    return iter(found)
+
+
+def backend_of(tensor: torch.Tensor) -> str | None:
+    """Returns the backend that a tensor's memory was allocated by; None for memory that is not symmetric."""
+    storage = tensor.untyped_storage()
+    if getattr(storage, "_home", None) is not None:
+        return backends.chosen()
+    return getattr(storage, "_shared", None)
 
 
 def _set_words(function: str, tensor: torch.Tensor, offset: int, value: int, count: int) -> torch.Tensor:
@@ -285,7 +346,8 @@ def _met(name: str, group: AhbmGroup, order: Order, tensor: torch.Tensor) -> _Ta
     kept = context.own if context.tasks is None else context.tasks.shared
     table: _Table = kept.setdefault(key, _Table())
     table.tensors[group.rank()] = tensor
-    table.pads[group.rank()] = torch.zeros(PAD_SIZE, dtype=torch.uint8, device=tensor.device)
+    pad = torch.zeros(SymmetricMemory.signal_pad_size, dtype=torch.uint8, device=tensor.device)
+    table.pads[group.rank()] = staying(pad, backends.chosen())
     order.meet()
     table.taken += 1
     if table.taken == group.size():
@@ -317,12 +379,16 @@ def _shown(tensor: torch.Tensor, where: places.Place, home: int) -> torch.Tensor
     return peers.note(_lent(tensor, where), home)
 
 
-def _staying(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a tensor in the memory of another, which PyTorch refuses to resize: peers will have its address."""
+def staying(tensor: torch.Tensor, backend: str) -> torch.Tensor:
+    """Returns a tensor in the memory of another, which PyTorch refuses to resize: peers will have its address.
+
+    Args:
+        backend: that the memory is said to be allocated by.
+    """
     where = places.of(tensor)
     assert where is not None
     memory = _lent(tensor, where)
-    memory.untyped_storage()._shared = True
+    memory.untyped_storage()._shared = backend
     return memory.view(tensor.dtype).as_strided(tensor.size(), tensor.stride())
 
 

@@ -44,7 +44,7 @@ class Order:
     def __init__(self, name: str, rank: int, members: tuple[int, ...], where: places.Place) -> None:
         self.name, self._rank, self._members, self._where = name, rank, members, where
         self._groups: dict[str, AhbmGroup] = {}
-        self._sent: dict[tuple[int, int], AhbmWork] = {}
+        self._sent: dict[tuple[str, int, int], AhbmWork] = {}
 
     def barrier(self, channel: int, timeout_ms: int = 0) -> None:
         """Makes the current stream wait until all ranks' streams have come here.
@@ -61,8 +61,11 @@ class Order:
         work = self._group(f"barriers, channel {channel}")._issue(_BARRIER, [self._token()], None, [])
         _wait(work, timeout_ms, f"barrier (channel {channel})")
 
-    def put_signal(self, to: int, channel: int) -> None:
+    def put_signal(self, to: int, channel: int, kind: str = "signals") -> None:
         """Signals a rank, once the current stream is there and the signal before, on the channel, was waited for.
+
+        Args:
+            kind: signals of different kinds have nothing to do with each other.
 
         Raises:
             RuntimeError: no such rank or channel.
@@ -70,14 +73,18 @@ class Order:
         self._check_rank("put_signal", to)
         self._check_channel(channel)
         settle()
-        before = self._sent.get((to, channel))
+        before = self._sent.get((kind, to, channel))
         if before is not None:
             go.StreamWait(current().stream, before.handle)
+<<<<<<< HEAD
         work = self._group(_SIGNALS).send([self._token()], to, channel)
+=======
+        work = self._group(kind).send([self._token()], to, channel)
+>>>>>>> h-nvshmem
         work.is_over()
-        self._sent[to, channel] = work
+        self._sent[kind, to, channel] = work
 
-    def wait_signal(self, source: int, channel: int, timeout_ms: int = 0) -> None:
+    def wait_signal(self, source: int, channel: int, timeout_ms: int = 0, kind: str = "signals") -> None:
         """Makes the current stream wait for a rank's next signal on the channel.
 
         Args:
@@ -89,7 +96,11 @@ class Order:
         self._check_rank("wait_signal", source)
         self._check_channel(channel)
         settle()
+<<<<<<< HEAD
         work = self._group(_SIGNALS).recv([self._token()], source, channel)
+=======
+        work = self._group(kind).recv([self._token()], source, channel)
+>>>>>>> h-nvshmem
         _wait(work, timeout_ms, f"wait_signal from rank {source} (channel {channel})")
 
     def meet(self) -> None:

@@ -41,7 +41,7 @@ def share(name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> 
         homes: the ranks' numbers in the World.
     """
     context = runtime.current()
-    addresses = []
+    addresses: list[int] = []
     for memory, home in zip(memories, homes, strict=True):
         window = _window(context.world, name, memory, home)
         address = int(go.PrimAddress(window, home, 0))
@@ -55,6 +55,8 @@ def share(name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> 
             _windows.show(buffer.memory, window, home)
         _kept.setdefault(context.world, []).append(buffer)
         addresses.append(address)
+    starts = dict(zip(homes, addresses, strict=True))
+    _windows.note_alike(context.world, starts[context.rank], starts)
     return addresses
 
 

@@ -1,7 +1,7 @@
 """Triton: kernels as Python that runs, in simulated time, on a rank's device. Nothing is compiled."""
 
 from torchemu.frontends.triton._arithmetic import cdiv
-from torchemu.frontends.triton._jit import JITFunction, constexpr_function, jit
+from torchemu.frontends.triton._jit import JITFunction, KernelInterface, constexpr_function, jit
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._tuning import Autotuner, Config, Heuristics, OutOfResources, autotune, heuristics
 from torchemu.frontends.triton.face import language, runtime, testing
@@ -13,6 +13,7 @@ __all__ = [
     "Config",
     "Heuristics",
     "JITFunction",
+    "KernelInterface",
     "OutOfResources",
     "autotune",
     "cdiv",
@@ -25,8 +26,6 @@ __all__ = [
     "set_allocator",
     "testing",
 ]
-
-KernelInterface = JITFunction
 
 
 def next_power_of_2(n: int) -> int:

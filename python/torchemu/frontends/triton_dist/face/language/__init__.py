@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from torchemu.frontends.triton import _threads
+from torchemu.frontends.triton import _shmem, _threads
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._program import current
 from torchemu.frontends.triton._values import plain, tensor, value_of
-from torchemu.frontends.triton_dist import _shmem
 from torchemu.frontends.triton_dist.face.language import extra
 from torchemu.frontends.triton_dist.face.language._vectors import (
     Vector as vector,  # noqa: N813

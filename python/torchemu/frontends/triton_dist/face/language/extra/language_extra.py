@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from torchemu.frontends.triton import _access, _threads
+from torchemu.frontends.triton import _access, _shmem, _threads
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import loaded
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._program import current
+from torchemu.frontends.triton._shmem import pointer
 from torchemu.frontends.triton._threads import (
     atomic_add,
     atomic_cas,
@@ -30,8 +31,6 @@ from torchemu.frontends.triton._threads import (
     warp_id,
 )
 from torchemu.frontends.triton._values import plain, tensor, truth, value_of
-from torchemu.frontends.triton_dist import _shmem
-from torchemu.frontends.triton_dist._shmem import pointer
 
 __all__ = [
     "arrive_inc", "atomic_add", "atomic_add_per_warp", "atomic_cas", "fence", "globaltimer", "laneid", "ld",

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from torchemu.frontends.triton import _access
+from torchemu.frontends.triton import _access, _shmem
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._program import current
+from torchemu.frontends.triton._shmem import THREAD, Rocm, variants
 from torchemu.frontends.triton._values import plain, tensor
-from torchemu.frontends.triton_dist import _shmem
-from torchemu.frontends.triton_dist._shmem import THREAD, Rocm, variants
 
 NVSHMEM_CMP_EQ, NVSHMEM_CMP_NE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_GE = range(6)
 NVSHMEM_SIGNAL_SET, NVSHMEM_SIGNAL_ADD = 9, 10

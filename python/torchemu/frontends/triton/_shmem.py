@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.triton import _access, _threads
+from torchemu.frontends.triton import _access, _granules, _threads
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._program import AWAIT, Block, current, rank_of
 from torchemu.frontends.triton._threads import ADD, SET, is_word, send_signal
 from torchemu.frontends.triton._values import plain, tensor, value_of
-from torchemu.frontends.triton_dist import _symmetric
+from torchemu.language import _windows
 
 _OFFSETS = (1 << 44) - 1
 THREAD, WARP, BLOCK = "thread", "warp", "block"
@@ -115,12 +116,21 @@ def on(program: Block, address: int, pe: int) -> int:
     """Returns the address of the same place on another rank.
 
     Raises:
-        ValueError: there is no such rank.
+        ValueError: there is no such rank, or its memory has not met with this one's.
     """
     ranks = program.launch.ranks
     if not 0 <= pe < len(ranks):
         raise ValueError(f"PE {pe} is not one of 0 to {len(ranks) - 1}")
-    return (ranks[pe] + 1) << 44 | address & _OFFSETS
+    part = program.part(address)
+    starts = None if part is None else _windows.alike(program.machine.world, part.start)
+    if part is None or starts is None:
+        return (ranks[pe] + 1) << 44 | address & _OFFSETS
+    if ranks[pe] not in starts:
+        raise ValueError(
+            f"memory of rank {program.launch.rank} has not met with that of rank {ranks[pe]} (PE {pe}), only with that "
+            f"of ranks {sorted(starts)}: call symm_mem.rendezvous with a group that has both"
+        )
+    return starts[ranks[pe]] + address - part.start
 
 
 def _near(program: Block, pe: int) -> bool:
@@ -148,6 +158,20 @@ def put(
     meet(group)
 
 
+def put_word(group: str, dest: Any, source: Any, nbytes: int, pe: Any) -> None:
+    """Writes a word to another rank's memory, for which that may wait."""
+    program = current()
+    to, of = pointer(dest, "dest"), pointer(source, "source")
+    meet(group)
+    program.pay()
+    program.effects += 1
+    kind = np.dtype(f"i{nbytes}")
+    value = _access.read(program, np.array([int(of.data)]), kind, "putmem", threads=False)[0]
+    for at, peer in each(BLOCK, to, pe):
+        send_signal(program, on(program, at, peer), nbytes, SET, int(value))
+    meet(group)
+
+
 def _put_one(program: Block, what: str, later: bool, move: tuple[int, int, int], signal: tuple[int, int, int]) -> None:
     to, source, n = move
     word, op, value = signal
@@ -159,7 +183,7 @@ def _put_one(program: Block, what: str, later: bool, move: tuple[int, int, int],
         if word:
             program.call(go.PrimSignal, word, 8, op, value)
         return
-    if later and not _symmetric.is_symmetric(program, source):
+    if later and not _granules.is_symmetric(program, source):
         program.landing = True
     program.call(go.PrimPut, to, source, n, not later, word, 8 if word else 0, op, value)
 
@@ -167,7 +191,7 @@ def _put_one(program: Block, what: str, later: bool, move: tuple[int, int, int],
 def _warn(program: Block, address: int, nbytes: int) -> None:
     part = program.part(address)
     if part is not None:
-        _symmetric.inside(part, address, nbytes)
+        _granules.inside(part, address, nbytes)
 
 
 def get(what: str, group: str, later: bool, dest: Any, source: Any, nbytes: Any, pe: Any) -> None:
@@ -191,21 +215,22 @@ def signal_op(sig_addr: Any, signal: Any, sig_op: Any, pe: Any) -> None:
     program, word, op = current(), word_of(sig_addr, "sig_addr"), operation(sig_op)
     program.pay()
     program.effects += 1
-    for at, value, peer in each(THREAD, word, signal, pe):
+    signals = each(THREAD, word, signal, pe)
+    for at, value, peer in dict.fromkeys(map(tuple, signals)) if op == SET else signals:
         _warn(program, on(program, at, peer), 8)
         send_signal(program, on(program, at, peer), 8, op, value)
 
 
-def wait_until(sig_addr: Any, cmp: Any, value: Any) -> tensor:
+def wait_until(sig_addr: Any, cmp: Any, value: Any, nbytes: int = 8) -> tensor:
     """Waits until words of the own rank compare so with a value: each active thread for its own. Returns the words."""
-    program, word = current(), word_of(sig_addr, "sig_addr")
+    program, word = current(), word_of(sig_addr, "sig_addr", (nbytes,))
     how = comparison(cmp)
     program.pay()
     waits = dict.fromkeys((at, wanted) for at, wanted in each(THREAD, word, value))
     line = program.line()
     for at, wanted in waits:
-        _warn(program, at, 8)
-        _await(program, line, (at, 8), how, wanted)
+        _warn(program, at, nbytes)
+        _await(program, line, (at, nbytes), how, wanted)
     program.flush()
     kind = word.dtype.element_ty
     seen = [_word(program, at, kind) for at, _ in waits]
@@ -312,8 +337,25 @@ def barrier(group: str, number: Any, quiet: bool) -> None:
     program.effects += 1
     if quiet:
         program.call(go.PrimOrder, "quiet")
-    _symmetric.sync_with(_symmetric.team_barrier(program, members))
+    sync_with(team_barrier(program, members))
     meet(group)
+
+
+def sync_with(barrier: int) -> None:
+    """Waits until all ranks of a barrier have come here."""
+    program = current()
+    program.flush()
+    line = program.line()
+    while go.PrimSync(program.handle, line, barrier):
+        program.park()
+
+
+def team_barrier(program: Block, ranks: tuple[int, ...]) -> int:
+    """Returns the barrier of a team."""
+    machine = program.machine
+    return machine._once(
+        ("a team of shmem", ranks), lambda: go.PrimBarrier(machine.handle, "of a team of PEs", ranks, "phase")
+    )
 
 
 def collect(group: str, number: Any, dest: Any, source: Any, nbytes: int, root: int | None) -> None:
@@ -327,6 +369,49 @@ def collect(group: str, number: Any, dest: Any, source: Any, nbytes: int, root: 
             shifted = tensor(to.data + (own * nbytes if root is None else 0), to.dtype, to.lanes)
             put("fcollect", group, False, shifted, source, nbytes, pe)
     barrier(group, number, True)
+
+
+def exchange(number: Any, dest: Any, source: Any, nbytes: int) -> None:
+    """Puts a part of a PE's bytes to each of a team, and each PE's where it is among them: the block."""
+    program = current()
+    pes = team(program, number)
+    to, source = pointer(dest, "dest"), pointer(source, "source")
+    own = pes.index(program.launch.index)
+    for i in range(len(pes)):
+        peer = (own + i) % len(pes)  # not all begin with the same
+        part = tensor(source.data + peer * nbytes, source.dtype, source.lanes)
+        put("alltoall", BLOCK, False, tensor(to.data + own * nbytes, to.dtype, to.lanes), part, nbytes, pes[peer])
+    barrier(BLOCK, number, True)
+
+
+def reduce(number: Any, dest: Any, source: Any, n: int, combine: Callable[[Any, Any], Any]) -> None:
+    """Combines the elements of a team, in the order of PEs, on each of them.
+
+    Args:
+        combine: makes an array of two.
+    """
+    program = current()
+    to, of = pointer(dest, "dest"), pointer(source, "source")
+    barrier(BLOCK, number, True)  # all have what they bring
+    if n:
+        parts = [_fetched(program, on(program, int(of.data), pe), n, of) for pe in team(program, number)]
+        total = functools.reduce(combine, parts)
+    barrier(BLOCK, number, False)  # all have fetched it: it may be written to
+    if n:
+        _access.write(program, int(to.data) + np.arange(n) * to.dtype.step, total.astype(parts[0].dtype), "reduce")
+    meet(BLOCK)
+
+
+def _fetched(program: Block, address: int, n: int, of: tensor) -> np.ndarray:
+    """Returns elements of another rank, on whichever node it is."""
+    kind = of.dtype.element_ty.numpy
+    program.pay()
+    program.call(go.PrimGather, "reduce", [address, n * kind.itemsize], _access.PLAIN, True)
+    part = program.part(address)
+    if part is None or address + n * kind.itemsize > part.end:
+        raise ValueError(f"reduce of {n} elements from {address:#x}: they are in no window, or beyond its end")
+    at = (address - part.start) // kind.itemsize
+    return part.typed(kind)[at : at + n].copy()
 
 
 def variants(make: Callable[[str], Callable[..., Any]], name: str, doc: str) -> dict[str, Callable[..., Any]]:

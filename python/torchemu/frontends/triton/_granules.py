@@ -1,0 +1,49 @@
+"""Symmetric memory as it is allocated: in granules, of which programs may use more than they have asked for."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+
+from torchemu import runtime
+from torchemu.frontends.triton._program import Block, Part
+from torchemu.language import _windows
+from torchemu.runtime.rank_local import RankLocal
+
+GRANULE = 512
+"""Bytes of which an allocation has a multiple."""
+
+asked: RankLocal[dict[int, int]] = RankLocal(dict)
+"""The bytes that a program has asked for, by the first address of what it has got."""
+
+_warned: weakref.WeakKeyDictionary[runtime.World, set[tuple[str, int]]] = weakref.WeakKeyDictionary()
+
+
+def inside(part: Part, address: int, nbytes: int) -> None:
+    """Warns once a line of what is beyond the end of an allocation and still in its granule."""
+    wanted = asked.get().get(part.start)
+    if wanted is None or address + nbytes <= part.start + wanted:
+        return
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(runtime.PACKAGE):
+        frame = frame.f_back
+    site = (frame.f_code.co_filename, frame.f_lineno)
+    known = _warned.setdefault(runtime.current_world(), set())
+    if site in known:
+        return
+    known.add(site)
+    warnings.warn_explicit(
+        f"bytes {address - part.start} to {address - part.start + nbytes} of an allocation of {wanted} bytes are used; "
+        f"they exist because memory comes in pieces of {GRANULE}",
+        RuntimeWarning,
+        *site,
+    )
+
+
+def is_symmetric(program: Block, address: int) -> bool:
+    """Says whether an address is in memory that does not go away at the end of a launch."""
+    part = program.part(address)
+    if part is None:
+        return False
+    return part.start in asked.get() or _windows.alike(program.machine.world, part.start) is not None

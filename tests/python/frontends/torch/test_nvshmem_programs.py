@@ -1,0 +1,53 @@
+"""The programs of planted/nvshmem.py: right ones give what their oracles say in any order, defects are reported."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from planted import marks, nvshmem
+
+pytestmark = pytest.mark.shows("PyTorch: symmetric memory")
+
+WRONG = [(name, defect) for name, text in nvshmem.PROGRAMS.items() for defect in marks.defects(text)]
+NODES = ("--nnodes", "2", "--nproc-per-node", "2", "--topology", "h800_2x8")
+NEAR = ("a reduce-scatter by gets", "a subgroup's exchange")  # views of a peer's memory
+
+
+def run(folder: Path, text: str, *flags: str) -> tuple[int, str]:
+    """Runs a program on four ranks, and returns its exit status and what it says."""
+    file = folder / "program.py"
+    file.write_text(text)
+    ranks = () if "--nnodes" in flags else ("--nproc-per-node", "4")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", *ranks, *flags, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", nvshmem.PROGRAMS)
+def test_right_programs_are_clean_in_any_order(name: str, tmp_path: Path) -> None:
+    text = marks.planted(nvshmem.BEGIN + nvshmem.PROGRAMS[name])
+    for flags in ((), ("--check", "--reorder", "7")):
+        status, said = run(tmp_path, text, *flags)
+        assert status == 0, (flags, said)
+
+
+@pytest.mark.parametrize("name", [name for name in nvshmem.PROGRAMS if name not in NEAR])
+def test_right_programs_run_on_two_nodes(name: str, tmp_path: Path) -> None:
+    status, said = run(tmp_path, marks.planted(nvshmem.BEGIN + nvshmem.PROGRAMS[name]), *NODES, "--check")
+    assert status == 0, said
+
+
+@pytest.mark.parametrize(("name", "defect"), WRONG)
+def test_a_planted_defect_is_reported(name: str, defect: str, tmp_path: Path) -> None:
+    text = (nvshmem.BEGIN + nvshmem.PROGRAMS[name]).replace("    assert found", "    found")  # whatever comes of it
+    status, said = run(tmp_path, marks.planted(text, defect), "--check")
+    assert status, said
+    wanted, found = marks.named(text, defect), marks.reports(said)
+    if defect.startswith("silent"):
+        waits = re.search(r"DeadlockError: deadlock at simulated time .*?=====", said, re.DOTALL)
+        found = [{int(n) for n in re.findall(r"at program\.py:(\d+) waits", waits[0] if waits else "")}]
+    assert found and found[0] and found[0] <= wanted, (wanted, found, said)
