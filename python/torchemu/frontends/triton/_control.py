@@ -16,11 +16,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._operators import bits
-<<<<<<< HEAD
-from torchemu.frontends.triton._program import Block, current, rank_of, running
-=======
-from torchemu.frontends.triton._program import LIBRARIES, Block, current, running
->>>>>>> h-nvshmem
+from torchemu.frontends.triton._program import LIBRARIES, Block, current, rank_of, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 

@@ -61,7 +61,7 @@ class Order:
         work = self._group(f"barriers, channel {channel}")._issue(_BARRIER, [self._token()], None, [])
         _wait(work, timeout_ms, f"barrier (channel {channel})")
 
-    def put_signal(self, to: int, channel: int, kind: str = "signals") -> None:
+    def put_signal(self, to: int, channel: int, kind: str = _SIGNALS) -> None:
         """Signals a rank, once the current stream is there and the signal before, on the channel, was waited for.
 
         Args:
@@ -76,15 +76,11 @@ class Order:
         before = self._sent.get((kind, to, channel))
         if before is not None:
             go.StreamWait(current().stream, before.handle)
-<<<<<<< HEAD
-        work = self._group(_SIGNALS).send([self._token()], to, channel)
-=======
         work = self._group(kind).send([self._token()], to, channel)
->>>>>>> h-nvshmem
         work.is_over()
         self._sent[kind, to, channel] = work
 
-    def wait_signal(self, source: int, channel: int, timeout_ms: int = 0, kind: str = "signals") -> None:
+    def wait_signal(self, source: int, channel: int, timeout_ms: int = 0, kind: str = _SIGNALS) -> None:
         """Makes the current stream wait for a rank's next signal on the channel.
 
         Args:
@@ -96,11 +92,7 @@ class Order:
         self._check_rank("wait_signal", source)
         self._check_channel(channel)
         settle()
-<<<<<<< HEAD
-        work = self._group(_SIGNALS).recv([self._token()], source, channel)
-=======
         work = self._group(kind).recv([self._token()], source, channel)
->>>>>>> h-nvshmem
         _wait(work, timeout_ms, f"wait_signal from rank {source} (channel {channel})")
 
     def meet(self) -> None:
