@@ -187,4 +187,4 @@ WANTED: dict[str, Callable[[int], np.ndarray]] = {
     "atomic sum at an owner": lambda rank: 4 * (np.arange(16) + 16 * rank) + 600,
     "launched twice": lambda rank: np.arange(64) + 100 * ((rank - 1) % 4),
 }
-"""What the right kernels give on a rank, at the beginning of its output."""
+"""Returns what the right kernels give on a rank, at the beginning of its output."""

@@ -61,7 +61,7 @@ class _Collective(NamedTuple):
 
     @property
     def given(self) -> Tensors:
-        """What it reads."""
+        """The tensors that it reads."""
         return self.outs if self.ins is None else self.ins
 
     @property
@@ -85,12 +85,12 @@ class _Message(NamedTuple):
 
     @property
     def outs(self) -> Tensors:
-        """What it writes."""
+        """The tensors that it writes."""
         return () if self.sending else (self.tensor,)
 
     @property
     def ins(self) -> Tensors:
-        """What it reads."""
+        """The tensors that it reads."""
         return (self.tensor,) if self.sending else ()
 
 
