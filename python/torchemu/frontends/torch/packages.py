@@ -12,6 +12,7 @@ import copy
 import dis
 import importlib.machinery
 import inspect
+import itertools
 import operator
 import sys
 import types
@@ -56,7 +57,7 @@ class Variable:
     """A variable that each rank has for itself.
 
     Args:
-        owner: the module, or a class.
+        owner: the module, a class or a function.
         name: its name.
     """
 
@@ -130,6 +131,8 @@ class Variables:
     def note(self, module: types.ModuleType, code: types.CodeType | None) -> None:
         """Notes those of a module that has just been executed."""
         names = _set_by(code) if code is not None else set()
+        if code is not None:
+            self._all += [Variable(function, name) for function, name in _remembered(module, code)]
         if _package(module.__name__) in SETTING:
             self._all += [Variable(module, name) for name in sorted(names)]
             return
@@ -213,6 +216,18 @@ def _set_by(code: types.CodeType) -> set[str]:
         for instruction in dis.get_instructions(inner)
         if instruction.opname in _INSTRUCTIONS
     }
+
+
+def _remembered(module: types.ModuleType, code: types.CodeType) -> list[tuple[types.FunctionType, str]]:
+    """Returns the attributes that functions of a module, of which it is given the code, set on functions of it: a cache
+    of groups, say."""
+    found = {
+        (owner.argval, attribute.argval): vars(module).get(owner.argval)
+        for inner in _functions(code)
+        for owner, attribute in itertools.pairwise(dis.get_instructions(inner))
+        if owner.opname == "LOAD_GLOBAL" and attribute.opname == "STORE_ATTR"
+    }
+    return [(owner, key[1]) for key, owner in sorted(found.items()) if isinstance(owner, types.FunctionType)]
 
 
 def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
