@@ -57,6 +57,10 @@ def _load_fixtures(config: pytest.Config) -> None:
     stand_ins = sys.modules.get("torchemu.frontends.stand_ins")
     if stand_ins is None or not stand_ins.are_installed():
         return
+    from torchemu import runtime
+
+    if runtime.running() is not None:
+        return  # ranks run pytest, and each is on a device of its own already
     from torchemu.frontends.base import enabled
 
     for front_end in enabled():

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchemu import runtime
@@ -25,6 +25,10 @@ _LOOKING = ("stat", "listdir", "scandir", "access", "lstat")
 _OPENING = ("open", "readlink", "chmod")
 _REMOVING = ("remove", "unlink", "rmdir")
 _BETWEEN = ("os", "pathlib", "shutil")
+_PATHS = ("genericpath", "os", "pathlib", "posixpath")
+_SOURCES = ("inspect", "linecache")
+"""Modules that look at the files of source text, for tracebacks: those are there already."""
+
 _LONGEST = 1000 * MICROSECOND
 _REMOVAL = 1000 * MICROSECOND
 
@@ -67,7 +71,7 @@ def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
             return real(*args, **kwargs)
         context = runtime.current()
         again = process.looks_again(name, path, go.HostTime(context.world.handle, context.rank))
-        if again and context.is_host and not loads_a_package():
+        if again and context.is_host and not loads_a_package() and not _is_for_a_traceback():
             process.clock_reads += 1  # files may come from somewhere else: it is no deadlock so soon
             look(min(MICROSECOND * again, _LONGEST), f"os.{name}({path!r})")
             process.looked_at = go.HostTime(context.world.handle, context.rank)
@@ -95,12 +99,24 @@ def _late(real: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _is_for_a_traceback() -> bool:
+    """Returns whether Python's library looks for source text. torch.manual_seed has it do so, and holds a lock."""
+    frame = _caller(_PATHS)
+    return frame is not None and frame.f_globals.get("__name__") in _SOURCES
+
+
 def _is_programs() -> bool:
     """Returns whether the program itself removes a file: Python's library may hold a lock as it does."""
-    frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") in _BETWEEN:
-        frame = frame.f_back
+    frame = _caller(_BETWEEN)
     return frame is not None and is_program_file(frame.f_code.co_filename)
+
+
+def _caller(between: Sequence[str]) -> types.FrameType | None:
+    """Returns the frame that calls what is replaced here, which is of none of the modules between."""
+    frame: types.FrameType | None = sys._getframe(3)
+    while frame is not None and frame.f_globals.get("__name__") in between:
+        frame = frame.f_back
+    return frame
 
 
 def _path(args: tuple[Any, ...]) -> str:

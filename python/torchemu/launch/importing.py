@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torchemu.launch import compiling, shared_attributes
+from torchemu.launch import compiling, pytest_runs, shared_attributes
 from torchemu.launch.modules import Rules, Table
 from torchemu.launch.patches import current
 from torchemu.runtime.frames import is_installed
@@ -57,13 +57,18 @@ class Finder(importlib.abc.MetaPathFinder):
             self._specs[key] = spec
         elif spec is not None and self._is_installed(spec):
             assert spec.origin is not None
-            spec.loader = _Told(spec.name, spec.origin)
+            spec.loader = self._of_installed(spec.name, spec.origin)
         return spec
 
     def _is_installed(self, spec: _Spec) -> bool:
         """Reports whether a module is of an installed package, and not of PyTorch, which knows of its ranks."""
         file = spec.origin if type(spec.loader) is importlib.machinery.SourceFileLoader else None
         return file is not None and is_installed(file) and spec.name.partition(".")[0] not in ("torch", "torchemu")
+
+    def _of_installed(self, name: str, path: str) -> importlib.machinery.SourceFileLoader:
+        if pytest_runs.is_of_pytest(name):
+            return _OfPytest(name, path, self._own_orders)
+        return _Told(name, path)
 
     def _is_source_of_program(self, spec: _Spec) -> bool:
         return (
@@ -112,6 +117,21 @@ class _CompiledOnce(importlib.machinery.SourceFileLoader):
         if code is not None:
             self._codes[self.path] = code
         return code
+
+
+class _OfPytest(importlib.machinery.SourceFileLoader):
+    """Loads a module of pytest, whose functions set attributes for their rank."""
+
+    def __init__(self, name: str, path: str, own_orders: bool) -> None:
+        super().__init__(name, path)
+        self._own_orders = own_orders
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        return compiling.told(self.get_data(self.path), self.path) or super().get_code(fullname)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        pytest_runs.adapt(module, self._own_orders)
 
 
 class _Told(importlib.machinery.SourceFileLoader):

@@ -23,7 +23,7 @@ class Interpreter:
         """Takes over the state in place, which is this one's but for what the rank has changed."""
         self.argv, self.path = sys.argv, sys.path
         self.stdout, self.stderr = sys.stdout, sys.stderr
-        self.excepthook = sys.excepthook
+        self.excepthook, self.unraisablehook = sys.excepthook, sys.unraisablehook
         self.environ = os.environ._data  # type: ignore[attr-defined] # whoever has imported environ from os uses it
         self.records, self.kind = logging._logRecordFactory, logging._loggerClass  # type: ignore[attr-defined]
         self.captured = logging._warnings_showwarning  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ class Interpreter:
         """Puts the state in place."""
         sys.argv, sys.path = self.argv, self.path
         sys.stdout, sys.stderr = self.stdout, self.stderr
-        sys.excepthook = self.excepthook
+        sys.excepthook, sys.unraisablehook = self.excepthook, self.unraisablehook
         os.environ._data = os.environb._data = self.environ  # type: ignore[attr-defined]
         logging._logRecordFactory, logging._loggerClass = self.records, self.kind  # type: ignore[attr-defined]
         logging._warnings_showwarning = self.captured  # type: ignore[attr-defined]

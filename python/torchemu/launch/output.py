@@ -63,6 +63,11 @@ class Lines:
             self.flush()
         self._is_closed = True
 
+    def turn_to(self, target: Any) -> None:
+        """Writes what is held, and all that comes to another stream."""
+        self._write_held()
+        self._target = target
+
     @property
     def closed(self) -> bool:
         """Says whether it is."""

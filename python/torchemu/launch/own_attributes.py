@@ -115,6 +115,7 @@ class Attributes:
     def __init__(self, exchanges: list[Callable[[Process, Process], None]]) -> None:
         self._exchanges = exchanges
         self._owners: list[tuple[Any, str]] = []
+        self._known: set[tuple[int, str]] = set()
         self._first: list[Any] = []  # what ranks begin with
         self._kept: dict[int, list[Any]] = {}  # by the process's id: what it has, while others run
 
@@ -124,9 +125,10 @@ class Attributes:
             return
         if isinstance(owner, types.ModuleType) and hasattr(type(owner), name):
             return  # a property, and what is behind it is no attribute
-        if (owner, name) not in self._owners and is_shared(owner):
+        if (id(owner), name) not in self._known and is_shared(owner):
             if not self._owners:
                 self._exchanges.append(self.exchange)
+            self._known.add((id(owner), name))
             self._owners.append((owner, name))
             self._first.append(vars(owner).get(name, _MISSING))
 
@@ -148,10 +150,11 @@ class Attributes:
             self.sets(owner, name)
             delattr(owner, name)
 
-        own = {"setattr": set_attribute, "delattr": delete_attribute}
+        own: dict[str, Callable[..., None]] = {"setattr": set_attribute, "delattr": delete_attribute}
 
         def mocks() -> None:
-            vars(sys.modules["unittest.mock"]).update(own)
+            module = sys.modules["unittest.mock"]
+            vars(module).update({name: _but_for_mocks(name, own[name], module.NonCallableMock) for name in own})
 
         told = {_SETS: self.sets, _MOCKS: mocks, **{_SETATTR[name]: function for name, function in own.items()}}
         for name, function in told.items():
@@ -164,6 +167,17 @@ class Attributes:
     def _undo(self) -> None:
         for (owner, name), value in zip(self._owners, self._first, strict=True):
             _set(owner, name, value)
+
+
+def _but_for_mocks(name: str, function: Callable[..., None], mock: type) -> Callable[..., None]:
+    """Returns what sets attributes in unittest.mock, which makes a class for each mock: nobody else has that one."""
+    real: Callable[..., None] = getattr(builtins, name)
+
+    def call(owner: Any, *args: Any) -> None:
+        is_mocks = isinstance(owner, type) and issubclass(owner, mock)
+        (real if is_mocks else function)(owner, *args)
+
+    return call
 
 
 def _nothing(*_: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torchemu.launch.exits import Exits, ImmediateExit
 from torchemu.launch.interpreter import Interpreter
 from torchemu.launch.modules import Table
+from torchemu.launch.output import Lines
 from torchemu.launch.random_state import RandomState
 from torchemu.runtime.tasks import Signalled, Unwound
 from torchemu.runtime.waiting import Looks
@@ -161,6 +162,12 @@ class Process:
     def hush(self) -> None:
         """Lets nobody see what is printed from now on. Python's threads just stop where they are."""
         sys.stdout = sys.stderr = self._isolation.nowhere
+
+    def silence(self) -> None:
+        """Lets nobody see what is printed from now on, also to streams that the program has kept from before."""
+        for stream in self._output:
+            if isinstance(stream, Lines) and not stream.closed:
+                stream.turn_to(self._isolation.nowhere)
 
     def birth(self, forked: bool) -> Birth:
         """Returns the state that a process begins with which this one starts now; a forked one, as a copy of it."""

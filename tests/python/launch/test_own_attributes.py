@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from launch import launch, lines, written
 
-from torchemu.launch import compiling
+from torchemu.launch import compiling, own_attributes
 
 START = """
 import builtins, json, random as shared
@@ -120,3 +120,15 @@ def test_compiled_programs_mean_the_same() -> None:
             exec(code, names)
             results.append((o.a, o.b))
         assert results[0] == results[1], (seed, case, text)
+
+
+def test_classes_of_mocks_are_not_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each mock has a class of its own, with a hundred attributes: thousands of mocks took minutes."""
+    exchanged: list[object] = []
+    real = own_attributes.is_shared
+    monkeypatch.setattr(own_attributes, "is_shared", lambda owner: exchanged.append(owner) or real(owner))
+    script = START + "from unittest import mock\nmocks = [mock.MagicMock(return_value=i) for i in range(20)]\n"
+    script += "mock.patch('json.dumps', rank).start()\nprint([m() for m in mocks] == list(range(20)), json.dumps)"
+    file = written(tmp_path, script)
+    assert lines(launch("--nproc-per-node", "2", file)) == ["True 0", "True 1"]
+    assert set(exchanged) == {json}

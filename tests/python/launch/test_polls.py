@@ -195,6 +195,23 @@ def test_a_flag_that_nobody_sets(tmp_path: Path) -> None:
     assert f"{file}:{len(file.read_text().splitlines())} in <module>" in outcome.err
 
 
+def test_tracebacks_are_made_while_a_package_holds_a_lock(tmp_path: Path) -> None:
+    """A traceback looks at the file of each frame, also where torch.manual_seed makes it, and waits for nobody."""
+    notes = """
+        import _thread, traceback
+        lock = _thread.allocate_lock()
+        def note():
+            assert lock.acquire(blocking=False), "another rank runs"
+            traceback.format_stack()
+            lock.release()
+    """
+    package = written(tmp_path, notes, "site-packages/noting_its_callers.py").parent
+    script = f"import sys\nsys.path.append({str(package)!r})\nimport noting_its_callers\n"
+    script += "for _ in range(1_000):\n    noting_its_callers.note()\n"
+    outcome = launch("--nproc-per-node", "2", written(tmp_path, script))
+    assert (outcome.status, outcome.err) == (0, "")
+
+
 def test_a_package_that_looks_for_a_file_as_it_is_loaded_is_loaded_whole(tmp_path: Path) -> None:
     """Others would find a part of it."""
     looks = "import os\nfor _ in range(2_000):\n    os.path.exists(__file__)\nanswer = 42\n"

@@ -406,6 +406,19 @@ def backends(group: Any) -> set[str]:
     return {part.partition(":")[2] for part in c10d._world.pg_backend_config.get(group, "").split(",")}
 
 
+def _releasing(update: Callable[[Any], None]) -> Callable[[Any], None]:
+    """c10d's function that sets the default group. With the last one of all groups goes its store: a master's port is
+    free for the next."""
+
+    def update_default(group: Any) -> None:
+        _, store = c10d._world.pg_map.get(c10d._world.default_pg, (None, None))
+        update(group)
+        if group is None:
+            stores.release(store)
+
+    return update_default
+
+
 def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
     """c10d's function that makes groups, which says whose, and binds a group to the device that it is given: PyTorch
     forgets that of groups of other backends than its own."""
@@ -454,6 +467,7 @@ def _install_backends(run: Session) -> None:
         run.replace(c10d, "_store_based_barrier", lambda *_, **__: None)
     run.replace(c10d, "_get_split_source", lambda *_: None)  # a group's members know it without another group
     run.replace(c10d, "_new_process_group_helper", _noting(c10d._new_process_group_helper))
+    run.replace(c10d, "_update_default_pg", _releasing(c10d._update_default_pg))
     program_groups.install(run, lambda: bool(_asking))
     for name, kind in _kinds().items():
         for module in (c10d, dist, torch._C._distributed_c10d):

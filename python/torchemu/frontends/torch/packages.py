@@ -56,7 +56,7 @@ class Variable:
     """A variable that each rank has for itself.
 
     Args:
-        owner: the module, or a class.
+        owner: the module, a class, a function or another object.
         name: its name.
     """
 
@@ -130,6 +130,8 @@ class Variables:
     def note(self, module: types.ModuleType, code: types.CodeType | None) -> None:
         """Notes those of a module that has just been executed."""
         names = _set_by(code) if code is not None else set()
+        if code is not None:
+            self._all += [Variable(owner, name) for owner, name in _remembered(module, code)]
         if _package(module.__name__) in SETTING:
             self._all += [Variable(module, name) for name in sorted(names)]
             return
@@ -213,6 +215,31 @@ def _set_by(code: types.CodeType) -> set[str]:
         for instruction in dis.get_instructions(inner)
         if instruction.opname in _INSTRUCTIONS
     }
+
+
+def _remembered(module: types.ModuleType, code: types.CodeType) -> list[tuple[Any, str]]:
+    """Returns the attributes that functions of a module, of which it is given the code, set on functions and objects of
+    its package: a cache of groups, say."""
+    names = {pair for inner in _functions(code) for pair in _stored(list(dis.get_instructions(inner)))}
+    found = [(vars(module).get(owner), attribute) for owner, attribute in sorted(names)]
+    return [(owner, attribute) for owner, attribute in found if _remembers(owner, _package(module.__name__))]
+
+
+def _stored(code: list[dis.Instruction]) -> Iterator[tuple[str, str]]:
+    """Yields what a function sets as an attribute of a global name, by ``=`` or, say, ``+=``: the names of both."""
+    for owner, second, third in zip(code, code[1:], code[2:], strict=False):
+        if owner.opname == "LOAD_GLOBAL" and second.opname == "STORE_ATTR":
+            yield owner.argval, second.argval
+        elif owner.opname == "LOAD_GLOBAL" and (second.opname, third.opname) == ("COPY", "LOAD_ATTR"):
+            yield owner.argval, third.argval
+
+
+def _remembers(owner: Any, package: str) -> bool:
+    """Returns whether what a global name stands for is a function, or an object of a class of the package."""
+    if isinstance(owner, types.FunctionType):
+        return True
+    is_object = not isinstance(owner, type | types.ModuleType) and hasattr(owner, "__dict__")
+    return is_object and _package(type(owner).__module__) == package
 
 
 def _functions(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -51,6 +51,18 @@ def prefixes_since(before: int) -> list[PrefixStore]:
     return [store for store in since if isinstance(store, PrefixStore)]
 
 
+def release(store: Any) -> None:
+    """Keeps a store no longer, nor those below it, now that the groups that C++ was given them for are gone. What
+    torchrun's agent serves stays."""
+    released = []
+    while isinstance(store, PrefixStore):
+        released.append(store)
+        store = store.underlying_store
+    if not (isinstance(store, TCPStore) and _is_agents(store.host, store.port)):
+        released.append(store)
+    _kept.get()[:] = [one for one in _kept.get() if not any(one is gone for gone in released)]
+
+
 class AhbmStore(dist.Store):
     """A store of the World.
 

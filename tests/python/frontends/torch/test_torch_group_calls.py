@@ -1,5 +1,7 @@
 """Calls of process groups themselves, as PyTorch's own tests and hooks of DDP make them; what gloo and NCCL give."""
 
+import os
+import time
 from datetime import timedelta
 
 import pytest
@@ -222,3 +224,28 @@ def test_a_batch_may_have_messages_of_a_rank_to_itself(of_subgroup):
     assert got.tolist() == [rank + 1] * 2
     with pytest.raises(dist.DistBackendError, match="no messages with itself"):
         dist.isend(given, rank, group)
+
+
+@pytest.mark.parametrize("subgroup", [False, True])
+@torchemu.distributed(world_size=2, torch="real")
+def test_the_port_of_a_store_is_free_once_its_groups_are_gone(subgroup, tmp_path):
+    """A program makes groups of a store at one port again and again, as suites of tests do."""
+    rank, order = int(os.environ["RANK"]), dist.FileStore(str(tmp_path / "order"), 2)
+    for turn in range(3):
+        if rank == 1:
+            order.wait([f"served {turn}"])
+        store = dist.TCPStore("localhost", 29_777, 2, rank == 0, wait_for_workers=False)
+        order.set(f"served {turn}", "yes")
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+        total = torch.tensor([rank + turn])
+        dist.all_reduce(total, group=dist.new_group() if subgroup else None)
+        assert total.item() == 1 + 2 * turn
+        dist.destroy_process_group()
+        store.set(f"left by {rank}", "yes")  # whoever holds a store may use it
+        assert store.get(f"left by {1 - rank}") == b"yes"
+        order.add(f"ends {turn}", 1)
+        while order.add(f"ends {turn}", 0) < 2:
+            time.sleep(0.001)
+        del store
+    with pytest.raises(ValueError, match="initialized"):
+        dist.get_rank()

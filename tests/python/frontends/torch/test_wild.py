@@ -596,3 +596,37 @@ def test_what_is_made_on_a_device_is_not_pinned():
     assert not torch.tensor([1, 2], pin_memory=False).is_pinned()
     made = torch.tensor([1, 2], device="cuda", pin_memory=True)
     assert made.device.type == "cuda" and not made.is_pinned() and made.tolist() == [1, 2]
+
+
+REMEMBERING = """
+def cached(name):
+    if not hasattr(cached, "_made"):
+        cached._made = {}
+    return cached._made.setdefault(name, len(cached._made))
+def numbered():
+    cached.last = getattr(cached, "last", 0) + 1
+    return cached.last
+def other(made):
+    made.last = 7
+class Groups:
+    made = 0
+groups = Groups()
+def grouped():
+    groups.made += 1
+    return groups.made
+"""
+
+
+@pytest.mark.parametrize("package", ["fairscale", "megatron"])
+def test_what_functions_remember_in_functions_and_objects_is_a_ranks_own(package):
+    """fairscale and yunchang keep their groups so."""
+    module, code = types.ModuleType(f"{package}.x"), compile(REMEMBERING, "x", "exec")
+    exec(code, vars(module))
+    variables = packages.Variables()
+    variables.note(module, code)
+    for before, after, expected in ((None, "a", 1), ("a", "b", 1), ("b", "a", 2), ("a", "c", 1), ("c", "a", 3)):
+        variables.exchange(before, after)
+        assert module.cached(f"{after} {expected}") == expected - 1
+        assert [module.numbered(), module.grouped()] == [expected] * 2
+    variables.exchange("a", None)
+    assert not vars(module.cached) and not vars(module.groups)
