@@ -249,3 +249,33 @@ def test_the_port_of_a_store_is_free_once_its_groups_are_gone(subgroup, tmp_path
         del store
     with pytest.raises(ValueError, match="initialized"):
         dist.get_rank()
+
+
+@torchemu.distributed(world_size=4, torch="real")
+def test_a_group_of_two_backends_is_split_as_its_devices_can_be():
+    rank = int(os.environ["RANK"])
+    dist.init_process_group("cpu:gloo,cuda:nccl", device_id=torch.device("cuda", rank))
+    half = dist.split_group(split_ranks=[[0, 1], [2, 3]])
+    mine = torch.tensor([rank + 1.0], device="cuda")
+    dist.all_reduce(mine, group=half)
+    assert mine.item() == (3 if rank < 2 else 7)
+
+
+@pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="PyTorch before 2.15")
+@real
+def test_gathers_into_one_tensor():
+    rank, _ = joined("nccl")
+    whole = torch.empty(4, device="cuda") if rank == 1 else None
+    dist.gather_single(torch.tensor([rank, rank + 10.0], device="cuda"), whole, dst=1)
+    assert whole is None or whole.tolist() == [0, 10, 1, 11]
+
+
+@pytest.mark.parametrize("backend", ["nccl2", "nccl-lazy", "nccl-legacy"])
+@pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="PyTorch before 2.15")
+@real
+def test_the_kinds_of_nccl(backend):
+    rank, _ = joined(backend)
+    mine = torch.tensor([rank + 1.0], device="cuda")
+    dist.all_reduce(mine)
+    assert mine.item() == 3
+    dist.destroy_process_group()

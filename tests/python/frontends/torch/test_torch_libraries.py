@@ -91,6 +91,26 @@ def test_nothing_is_left_after_a_run():
     assert not hasattr(torch.ops.testing_left, "none")
 
 
+@torchemu.distributed(world_size=1, torch="real")
+def test_operations_for_any_device_take_what_they_are_made_of():
+    library = torch.library.Library("testing_any", "DEF")
+    library.define("thrice(Tensor x) -> Tensor")
+    library.impl("thrice", lambda x: x + x + x, "CompositeExplicitAutograd")
+    x = torch.ones(1 << 22, device="cuda")
+
+    def took(function):
+        torch.cuda.synchronize()
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        result = function(x)
+        end.record()
+        torch.cuda.synchronize()
+        assert result.device == x.device and torch.equal(result, torch.full_like(x, 3))
+        return start.elapsed_time(end)
+
+    assert took(torch.ops.testing_any.thrice) == took(lambda x: x + x + x) > 0
+
+
 PACKAGE = """
 import torch
 
