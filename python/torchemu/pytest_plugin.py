@@ -59,7 +59,8 @@ def _load_fixtures(config: pytest.Config) -> None:
         return
     from torchemu import runtime
 
-    if runtime.running() is not None:
+    context = runtime.running()
+    if context is not None and context.tasks is not None and context.tasks.nprocs > 1:
         return  # ranks run pytest, and each is on a device of its own already
     from torchemu.frontends.base import enabled
 
