@@ -110,7 +110,8 @@ class RankMode(TorchDispatchMode):
 
     def higher(self, func: HigherOrderOperator, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls an operation that calls functions, such as flex_attention: what it is made of is seen."""
-        kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+        keys = torch._C.DispatchKey.CompositeExplicitAutograd, torch._C.DispatchKey.CUDA
+        kernel = next((func.py_kernels[key] for key in keys if key in func.py_kernels), None)
         if kernel is None:
             raise NotImplementedError(f"{func}: it has no implementation by other operations")
         with self:
