@@ -369,12 +369,11 @@ class ProcessGroupNCCL(NcclMethods):
 
 
 class ProcessGroupNCCL2(ProcessGroupNCCL):
-    """A group of what newer versions of PyTorch make for nccl."""
+    """A group of what newer versions of PyTorch make for nccl. The device that these guess, by the local rank, is not
+    one that the program has named."""
 
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, device_id: Any = None) -> None:
         super().__init__(store, rank, size, options)
-        if device_id is not None:
-            self.bound_device_id = device_id
 
     def split(self, store: Any, ranks: Sequence[int], opts: Any) -> ProcessGroupNCCL2:
         """A group of some of the world's ranks, which all of them make."""
