@@ -96,6 +96,16 @@ class AhbmGroup(Hooked, CollectiveGroup):
             raise RuntimeError(host_tensors.NO_BACKEND)
         return self
 
+    def new_window(self, tensor: torch.Tensor | None = None) -> NoReturn:
+        """Refuses to make a window, as supports_window says."""
+        raise NotImplementedError("windows of groups are not simulated: torch.distributed._symmetric_memory is")
+
+    def reconfigure(self, opts: Any = None) -> NoReturn:
+        """Refuses to change the members, as supports_reconfigure says."""
+        raise NotImplementedError("groups whose members change are not simulated: make a group of those that are left")
+
+    get_reconfigure_handle = reconfigure
+
     def get_backend(self, device: Any) -> AhbmGroup:
         """The group itself: it is its own backend.
 
