@@ -281,6 +281,29 @@ def detach(group: Watched, key: object) -> None:
         _forget_idle(group)
 
 
+class Hooked:
+    """A mixin of groups whose operations programs can watch."""
+
+    def _watched(self) -> Watched:
+        return self  # type: ignore[return-value]  # it is mixed into a front end's class of groups
+
+    def register_pre_hook(self, hook_id: int, hook: Callable[[PreHookArgs], Any]) -> None:
+        """Calls a function before each operation that this rank issues to the group."""
+        attach(self._watched(), ("pre", hook_id), calls_before(hook))
+
+    def unregister_pre_hook(self, hook_id: int) -> None:
+        """Calls it no more."""
+        detach(self._watched(), ("pre", hook_id))
+
+    def register_post_hook(self, hook_id: int, hook: Callable[[PostHookArgs], Any]) -> None:
+        """Calls a function after each operation that this rank issues to the group."""
+        attach(self._watched(), ("post", hook_id), calls_after(hook))
+
+    def unregister_post_hook(self, hook_id: int) -> None:
+        """Calls it no more."""
+        detach(self._watched(), ("post", hook_id))
+
+
 def set_estimator(group: Group, estimator: Estimator | None) -> None:
     """Lets one work out how long operations would take, instead of issuing them; None ends that."""
     if group.hooks is None:

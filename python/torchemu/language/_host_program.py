@@ -151,9 +151,7 @@ class Warp(Program):
     def meet(self) -> None:
         """Waits until the programs of the call on all its ranks have come here, and what they have sent has landed."""
         self.quiet()
-        barrier = self.launch.barrier(0)
-        while go.PrimSync(self.handle, self.line(), barrier):
-            self.park()
+        self.sync_with(self.launch.barrier(0))
 
     def _words(self, address: int, n: int) -> np.ndarray:
         start, place, _ = go.PrimInProcess(self.machine.handle, address)

@@ -81,9 +81,7 @@ def sync(ranks: Sequence[int] | None = None) -> None:
         barrier = launch.barrier(program.block)
     else:
         barrier = program.machine.barrier(launch.kernel, _team(launch, ranks), program.block)
-    line = program.line()
-    while go.PrimSync(program.handle, line, barrier):
-        program.park()
+    program.sync_with(barrier)
 
 
 def _team(launch: Launched, ranks: Sequence[int]) -> tuple[int, ...]:

@@ -57,6 +57,12 @@ class Program(greenlet.greenlet):
         self.call(function, *args)
         return go.PrimResult(self.handle)
 
+    def sync_with(self, barrier: int) -> None:
+        """Waits until the programs of all ranks of a barrier have come here."""
+        line = self.line()
+        while go.PrimSync(self.handle, line, barrier):
+            self.park()
+
     def park(self) -> None:
         """Lets others go on until it is the program's turn again."""
         assert self.parent is not None

@@ -23,10 +23,7 @@ def compiled(source: bytes, file: str, own_orders: bool = False) -> types.CodeTy
         SyntaxError: it is not Python.
     """
     tree = ast.parse(source, file)
-    if not adapt(tree, own_orders):
-        return None
-    code: types.CodeType = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
-    return code
+    return code_of(tree, file) if adapt(tree, own_orders) else None
 
 
 def told(source: bytes, file: str) -> types.CodeType | None:
@@ -39,8 +36,11 @@ def told(source: bytes, file: str) -> types.CodeType | None:
     """
     telling, tree = own_attributes.Telling(), ast.parse(source, file)
     telling.visit(tree)
-    if not telling.found:
-        return None
+    return code_of(tree, file) if telling.found else None
+
+
+def code_of(tree: ast.Module, file: str) -> types.CodeType:
+    """Returns the code of a file's tree that was changed."""
     code: types.CodeType = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
     return code
 
@@ -60,7 +60,7 @@ def adapt(tree: ast.Module, own_orders: bool) -> bool:
 
 
 @functools.cache
-def way() -> int:
-    """Returns a number that tells ways of compiling apart."""
-    files = (str(module.__file__) for module in (busy_loops, own_attributes, set_orders))
+def way(*modules: types.ModuleType) -> int:
+    """Returns a number that tells ways of compiling apart: those by the text of modules; without any, adapt's."""
+    files = (str(module.__file__) for module in modules or (busy_loops, own_attributes, set_orders))
     return zlib.crc32(b"".join(Path(file).read_bytes() for file in files))

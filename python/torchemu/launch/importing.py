@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -13,7 +12,6 @@ import sys
 import types
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from torchemu.launch import compiling, pytest_runs, shared_attributes
@@ -151,7 +149,7 @@ class _Told(importlib.machinery.SourceFileLoader):
     def _mark(self) -> bytes:
         """Returns what the kept depends on: Python, how torchemu compiles, and the file's path, time and size."""
         stats = self.path_stats(self.path)
-        how = zlib.crc32(os.fsencode(self.path), _way())
+        how = zlib.crc32(os.fsencode(self.path), compiling.way(shared_attributes))
         return importlib.util.MAGIC_NUMBER + struct.pack("<IQQ", how, int(stats["mtime"] * 1e6), stats["size"])
 
     def _kept(self, file: str, mark: bytes) -> tuple[types.CodeType | None] | None:
@@ -164,9 +162,3 @@ class _Told(importlib.machinery.SourceFileLoader):
         except (OSError, EOFError, ValueError, TypeError):
             return None
         return found
-
-
-@functools.cache
-def _way() -> int:
-    """Returns a number that tells ways of compiling apart."""
-    return zlib.crc32(Path(shared_attributes.__file__).read_bytes())

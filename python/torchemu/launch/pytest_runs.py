@@ -52,7 +52,7 @@ def _adapt_compiling(module: types.ModuleType, own_orders: bool) -> None:
 
 
 def _but_for_ours(warn: Callable[[Any, str], None]) -> Callable[[Any, str], None]:
-    """Of all plugins' packages torchemu alone is loaded before pytest."""
+    """Returns the hook's warning of plugins that are loaded before pytest, but for torchemu, which alone has to be."""
 
     def warn_already_imported(hook: Any, name: str) -> None:
         if name != "torchemu":

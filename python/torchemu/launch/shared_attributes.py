@@ -15,7 +15,7 @@ import types
 from typing import Any, NamedTuple
 
 from torchemu import runtime
-from torchemu.launch import own_attributes
+from torchemu.launch import compiling, own_attributes
 from torchemu.launch.patches import current, replace
 
 _BEGINS, _HAS_SET, _SETATTR = "__torchemu_begins_to_set__", "__torchemu_has_set__", "__torchemu_shared_setattr__"
@@ -44,10 +44,7 @@ def compiled(source: bytes, file: str) -> types.CodeType | None:
         return None
     telling = _Telling(roots)
     tree = telling.visit(ast.parse(source, file))
-    if not telling.found:
-        return None
-    code: types.CodeType = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
-    return code
+    return compiling.code_of(tree, file) if telling.found else None
 
 
 class _Telling(ast.NodeTransformer):

@@ -139,8 +139,7 @@ class Step(Block):
     def meet(self, barrier: int, cost: int) -> None:
         """Waits until all ranks of a barrier have come here. It takes so many picoseconds beside its signals."""
         self.let_pass(cost)
-        while go.PrimSync(self.handle, self.line(), barrier):
-            self.park()
+        self.sync_with(barrier)
 
 
 @dataclass(frozen=True)

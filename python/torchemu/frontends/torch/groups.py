@@ -14,10 +14,10 @@ from torch._C._distributed_c10d import ErrorType
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d import flight_files
+from torchemu.c10d.hooks import Hooked
 from torchemu.frontends.torch import host_tensors
 from torchemu.frontends.torch.collectives import CollectiveGroup
 from torchemu.frontends.torch.device import deferral
-from torchemu.frontends.torch.hooked import Hooked
 from torchemu.frontends.torch.issuing import DEFAULT
 from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.works import Several
@@ -82,6 +82,7 @@ class AhbmGroup(Hooked, CollectiveGroup):
         return self.backend != "gloo"
 
     supports_time_estimate = supports_shrinking = supports_reconfigure = supports_window = False
+    supports_completion_hooks = supports_abort_hooks = False
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Answers as NCCL does without memory of its own: tensors are PyTorch's."""

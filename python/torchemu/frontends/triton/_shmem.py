@@ -345,9 +345,7 @@ def sync_with(barrier: int) -> None:
     """Waits until all ranks of a barrier have come here."""
     program = current()
     program.flush()
-    line = program.line()
-    while go.PrimSync(program.handle, line, barrier):
-        program.park()
+    program.sync_with(barrier)
 
 
 def team_barrier(program: Block, ranks: tuple[int, ...]) -> int:

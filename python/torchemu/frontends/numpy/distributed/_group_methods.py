@@ -14,7 +14,6 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d import hooks as _hooks
 from torchemu.c10d.completion import Completion, WorkInfo
-from torchemu.c10d.hooks import PostHookArgs, PreHookArgs
 from torchemu.c10d.reduce_op import ReduceOp
 from torchemu.c10d.work import Work
 from torchemu.errors import DistBackendError
@@ -80,7 +79,7 @@ def _limited(work: Work, opts: Any, timeout: timedelta | None) -> Work:
     return work
 
 
-class GroupMethods:
+class GroupMethods(_hooks.Hooked):
     """ProcessGroup's methods among them. ``opts`` are options, or what they would hold: a reduce op, or a root."""
 
     if TYPE_CHECKING:
@@ -312,22 +311,6 @@ class GroupMethods:
         return works[0]
 
     # -- hooks
-
-    def register_pre_hook(self, hook_id: int, hook: Callable[[PreHookArgs], Any]) -> None:
-        """Calls a function before each operation that this rank issues to the group."""
-        _hooks.attach(self._self(), ("pre", hook_id), _hooks.calls_before(hook))
-
-    def unregister_pre_hook(self, hook_id: int) -> None:
-        """Calls it no more."""
-        _hooks.detach(self._self(), ("pre", hook_id))
-
-    def register_post_hook(self, hook_id: int, hook: Callable[[PostHookArgs], Any]) -> None:
-        """Calls a function after each operation that this rank issues to the group."""
-        _hooks.attach(self._self(), ("post", hook_id), _hooks.calls_after(hook))
-
-    def unregister_post_hook(self, hook_id: int) -> None:
-        """Calls it no more."""
-        _hooks.detach(self._self(), ("post", hook_id))
 
     def _register_on_completion_hook(self, hook: Callable[[WorkInfo], Any]) -> None:
         """Calls a function for each operation of this rank that has ended: when it issues the next one, and when it
