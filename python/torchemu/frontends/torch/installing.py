@@ -375,10 +375,6 @@ class ProcessGroupNCCL2(ProcessGroupNCCL):
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, device_id: Any = None) -> None:
         super().__init__(store, rank, size, options)
 
-    def split(self, store: Any, ranks: Sequence[int], opts: Any) -> ProcessGroupNCCL2:
-        """A group of some of the world's ranks, which all of them make."""
-        return type(self)(store, ranks.index(self.ranks[self.rank()]), len(ranks), opts)
-
 
 def _kinds() -> dict[str, type[AhbmGroup]]:
     """The classes of groups that the installed PyTorch makes, by their names there."""

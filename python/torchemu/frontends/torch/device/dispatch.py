@@ -47,8 +47,6 @@ _NOTHING: dict[str, Any] = {}
 _TOUCHING = ("kernel", "read", "move")
 """Kinds of operations that read and write elements; those of other kinds are made of such, or look at none."""
 
-"""Namespaces of collectives that return their results, in tensors that C++ makes where no mode sees it."""
-
 _STRIDED = torch.strided
 
 

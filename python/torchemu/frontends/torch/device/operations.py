@@ -49,31 +49,30 @@ BELOW = {"c10d", "profiler", "aten", "prim", "prims", "inductor", "torchbind"}
 """Namespaces of operations that are not made of others, or whose others are nobody's business."""
 
 
-def _has_kernel(func: Any) -> bool:
-    """Says whether an operation has a kernel of the CPU. PyTorch dies of a direct call of one that is for any
-    device."""
-    found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
+def _has_kernel(func: Any, key: str = "CPU") -> bool:
+    """Says whether an operation has a kernel of its own for a key. PyTorch dies of a direct call for another one, also
+    where it has a kernel for any device."""
+    found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)
     return found
 
 
 def _is_for_any(func: Any) -> bool:
     """Says whether an operation that is no collective has a kernel for any device, which calls others."""
-    name = func.name()
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return has_kernel(name, "CompositeExplicitAutograd") and name.partition("::")[0] not in {*_OWN, *FUNCTIONAL}
+    space = func.name().partition("::")[0]
+    return _has_kernel(func, _ANY) and space not in _OWN and space not in FUNCTIONAL
 
 
 def _is_for_cuda(func: Any) -> bool:
     """Says whether a program has given an operation a kernel of CUDA, and none for any device. One that was compiled
     would need a GPU."""
     space, _, name = func.name().partition("::")
-    for_any = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeExplicitAutograd")
-    return f"{space}/{name}/CUDA" in torch.library._impls and not for_any and space not in _OWN
+    return f"{space}/{name}/CUDA" in torch.library._impls and not _has_kernel(func, _ANY) and space not in _OWN
 
 
 _OWN = {"symm_mem"}  # PyTorch's kernels of CUDA look into peers' memory, which takes no time here; the front end's send
 FUNCTIONAL = {"_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
-"""Spaces of collectives that return their results."""
+"""Namespaces of collectives that return their results, in tensors that C++ makes where no mode sees it."""
+_ANY = "CompositeExplicitAutograd"
 _ANY_KEY = torch._C.DispatchKey.CompositeExplicitAutograd
 _CPU_KEY = torch._C.DispatchKey.CPU
 _CUDA_KEY = torch._C.DispatchKey.CUDA

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -259,17 +259,17 @@ class SymmetricAllocator:
         return staying(tensor, backends.used())
 
 
-def handles_of(tensor: torch.Tensor) -> Iterator[SymmetricMemory]:
-    """Returns the results of rendezvous with the memory that a tensor is in.
+def handle_of(tensor: torch.Tensor) -> SymmetricMemory:
+    """Returns the result of the first rendezvous with the memory that a tensor is in.
 
     Raises:
         RuntimeError: there was none.
     """
     start = tensor.untyped_storage().data_ptr()
-    found = [handle for (place, _), handle in _handles.get().items() if place == start]
-    if not found:
-        raise RuntimeError("the tensor's memory has not met with that of other ranks: call symm_mem.rendezvous first")
-    return iter(found)
+    for (place, _), handle in _handles.get().items():
+        if place == start:
+            return handle
+    raise RuntimeError("the tensor's memory has not met with that of other ranks: call symm_mem.rendezvous first")
 
 
 def backend_of(tensor: torch.Tensor) -> str | None:

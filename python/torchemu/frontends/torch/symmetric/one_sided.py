@@ -8,7 +8,7 @@ import torch
 
 from torchemu import runtime
 from torchemu.frontends.torch.symmetric import backends
-from torchemu.frontends.torch.symmetric.memory import SymmetricMemory, backend_of, handles_of
+from torchemu.frontends.torch.symmetric.memory import SymmetricMemory, backend_of, handle_of
 from torchemu.frontends.torch.symmetric.order import settle
 from torchemu.language import _windows
 from torchemu.language._host_program import EQ, GE, HostProgram
@@ -168,7 +168,7 @@ def put_signal(src: torch.Tensor, hdl: SymmetricMemory, peer: int) -> None:
     Raises:
         ValueError: the backend is another one than NCCL's, which alone has it.
     """
-    _check_nccl("put_signal", str(src.device))
+    _check_nccl("put_signal")
     hdl.get_remote_tensor(peer, src.shape, src.dtype).copy_(src)
     hdl.signal_put(peer)
 
@@ -179,11 +179,11 @@ def wait_signal(hdl: SymmetricMemory, peer: int) -> None:
     Raises:
         ValueError: as put_signal.
     """
-    _check_nccl("wait_signal", str(hdl.device))
+    _check_nccl("wait_signal")
     hdl.wait_for_put(peer)
 
 
-def _check_nccl(function: str, device: str) -> None:
+def _check_nccl(function: str) -> None:
     if backends.chosen() != backends.NCCL:
         raise ValueError(f"{function}: unsupported backend: {backends.chosen()}")
 
@@ -200,7 +200,7 @@ def _word(function: str, sigpad: torch.Tensor) -> int:
 
 def _pad(function: str, tensor: torch.Tensor) -> int:
     place(function, "tensor", tensor, backends.NCCL)
-    handle = next(iter(handles_of(tensor)))
+    handle = handle_of(tensor)
     return place(function, "its signal pad", handle.get_signal_pad(handle.rank), backends.NCCL)
 
 
