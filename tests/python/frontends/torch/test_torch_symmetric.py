@@ -146,15 +146,8 @@ def elapsed(call):
 
 
 @pytest.mark.parametrize("n", [1, 1000, 1 << 20])
-def test_an_access_takes_what_a_message_takes(n):
-    """In a process of its own: where one has run mori, accesses from the host take the way of kernels."""
-    program = f"import {__name__}; {__name__}.accesses({n})"
-    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 @torchemu.distributed(world_size=2, torch="real")
-def accesses(n):
+def test_an_access_takes_what_a_message_takes(n):
     """A copy from a peer and one to it are as long as a message the same way; arithmetic is a message and a kernel."""
     rank, _, group = started()
     t, local, out = (
@@ -175,6 +168,31 @@ def accesses(n):
     assert get < both <= get + kernel and torch.equal(out, 2 * theirs)
     there_and_back = elapsed(lambda: (local.copy_(theirs), theirs.copy_(local)))
     assert elapsed(lambda: theirs.fill_(1)) <= put < there_and_back <= elapsed(lambda: theirs.add_(1))
+
+
+def test_a_copy_is_alike_where_the_process_has_run_device_programs():
+    """Values of another dtype and shape, and the time, in a process that has loaded mori and in one that has not."""
+    program = f"import sys; import {__name__} as tests; tests.copies(); {{}}tests.copies()"
+    outputs = []
+    for before in ("", "import torchemu.frontends.mori.face; "):
+        command = [sys.executable, "-c", program.format(before)]
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout)
+    first, second = outputs[0].splitlines()
+    assert first == second and outputs[1] == outputs[0]
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def copies():
+    rank, _, group = started()
+    t = symmetric.empty(3, device="cuda").fill_(rank + 1)
+    theirs = symmetric.rendezvous(t, group).get_buffer(1 - rank, (3,), torch.float32)
+    torch.cuda.synchronize()
+    dist.barrier()
+    if rank == 0:
+        out = torch.zeros(2, 3, dtype=torch.float64, device="cuda")
+        print(elapsed(lambda: out.copy_(theirs)), out.tolist())
 
 
 @torchemu.distributed(world_size=4, torch="real")

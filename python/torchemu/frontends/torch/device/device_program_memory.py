@@ -191,7 +191,8 @@ def _run_in_order(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: di
 
 
 def _is_afar(args: Sequence[Any]) -> bool:
-    return any(shown(buffer_of(t).memory) is not None for t in args[:2])
+    """Reports whether one of a copy's two tensors is memory of another rank that only device programs know."""
+    return any(peers.home_of(t) is None and shown(buffer_of(t).memory) is not None for t in args[:2])
 
 
 def _moved(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

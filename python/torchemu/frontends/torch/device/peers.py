@@ -29,6 +29,12 @@ def note(tensor: torch.Tensor, home: int) -> torch.Tensor:
     return tensor
 
 
+def home_of(tensor: torch.Tensor) -> int | None:
+    """Returns the rank of the World whose memory a strided tensor is, where that has been noted as another's."""
+    home: int | None = getattr(tensor.untyped_storage(), "_home", None)
+    return home
+
+
 def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Does an operation, or puts it off, and charges what it does in peers' memory."""
     if op.kind not in _USING:
@@ -70,9 +76,8 @@ def _accessed(
 
 def _far(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
     """Returns the homes of those tensors that are peers', and their bytes."""
-    strided = [t for t in tensors if t.layout is torch.strided]
-    homes = [getattr(t.untyped_storage(), "_home", None) for t in strided]
-    return [(home, t.nbytes) for home, t in zip(homes, strided, strict=True) if home is not None]
+    homes = [(home_of(t), t) for t in tensors if t.layout is torch.strided]
+    return [(home, t.nbytes) for home, t in homes if home is not None]
 
 
 def _access(mode: RankMode, home: int, nbytes: int, writes: bool) -> None:

@@ -274,10 +274,9 @@ def handle_of(tensor: torch.Tensor) -> SymmetricMemory:
 
 def backend_of(tensor: torch.Tensor) -> str | None:
     """Returns the backend that a tensor's memory was allocated by; None for memory that is not symmetric."""
-    storage = tensor.untyped_storage()
-    if getattr(storage, "_home", None) is not None:
+    if peers.home_of(tensor) is not None:
         return backends.chosen()
-    return getattr(storage, "_shared", None)
+    return getattr(tensor.untyped_storage(), "_shared", None)
 
 
 def _set_words(function: str, tensor: torch.Tensor, offset: int, value: int, count: int) -> torch.Tensor:
@@ -357,8 +356,7 @@ def _met(name: str, group: AhbmGroup, order: Order, tensor: torch.Tensor) -> _Ta
 
 def is_symmetric(tensor: torch.Tensor) -> bool:
     """Reports whether a tensor is in memory that was allocated for a rendezvous."""
-    storage = tensor.untyped_storage()
-    return getattr(storage, "_shared", False) or getattr(storage, "_home", None) is not None
+    return getattr(tensor.untyped_storage(), "_shared", False) or peers.home_of(tensor) is not None
 
 
 def _nbytes(tensor: torch.Tensor) -> int:
