@@ -89,6 +89,10 @@ def _root(program: Program, i: int, rank: int) -> Iterator[Instead]:
         yield ((i, replace(step, root=(step.root + 1) % len(program.members(step)))),)
 
 
+_BARRIERS = {"barrier", "store_add"}
+"""Kinds of steps of which the other ranks see a barrier, and nothing else."""
+
+
 def _swapped(program: Program, i: int, rank: int) -> Iterator[Instead]:
     """Yields the exchange of a step and the next one of its group, if others can tell the two apart."""
     step = program.steps[i]
@@ -98,7 +102,8 @@ def _swapped(program: Program, i: int, rank: int) -> Iterator[Instead]:
             passes = (
                 step.wait is not None and other.kind == "monitored_barrier"
             )  # what is under way does not hold it up
-            if other.kind != step.kind and "ring" not in (other.kind, step.kind) and not passes:
+            alike = {step.kind, other.kind} <= _BARRIERS or step.kind == other.kind
+            if not alike and "ring" not in (other.kind, step.kind) and not passes:
                 yield (i, replace(other, wait=None)), (j, replace(step, wait=None))
             return
 
