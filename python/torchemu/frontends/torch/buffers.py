@@ -44,7 +44,7 @@ class StorageMemory:
 
 def _memory_of(tensor: torch.Tensor) -> StorageMemory:
     storage: Any = tensor.untyped_storage()
-    address, nbytes = storage.data_ptr(), storage.nbytes()
+    address, nbytes = torch._C.StorageBase.data_ptr(storage), storage.nbytes()
     known: StorageMemory | None = getattr(storage, "_memory", None)
     if known is None or known.address != address or known.nbytes != nbytes:
         known = storage._memory = StorageMemory(address, nbytes)

@@ -13,6 +13,7 @@ from torchemu.bridge.ints import Ints
 from torchemu.runtime import memory_notes
 
 _data_ptr = torch._C.TensorBase.data_ptr
+_start = torch._C.StorageBase.data_ptr
 
 _CONTIGUOUS = -1  # in the place of the number of dimensions; see pybind/raw.go
 
@@ -71,12 +72,12 @@ def _part(tensor: torch.Tensor) -> tuple[int, ...]:
     if tensor.layout is not torch.strided or not _address(tensor) or not tensor.numel():
         return ()
     storage = tensor.untyped_storage()
-    return -whole(storage), _data_ptr(tensor) - storage.data_ptr()
+    return -whole(storage), _data_ptr(tensor) - _start(storage)
 
 
 def whole(storage: torch.UntypedStorage) -> int:
     """Returns the core's tensor of all bytes of a storage, which knows what has used them."""
-    place = storage.data_ptr(), storage.nbytes()
+    place = _start(storage), storage.nbytes()
     known: tuple[Handle, tuple[int, int]] | None = getattr(storage, "_known", None)
     if known is None or known[1] != place:
         world = runtime.current().world

@@ -12,6 +12,7 @@ from torchemu import runtime
 from torchemu.runtime.outstanding import Elements
 
 _data_ptr = torch._C.TensorBase.data_ptr
+_start = torch._C.StorageBase.data_ptr
 
 
 def elements(tensor: Any) -> Elements | None:
@@ -19,7 +20,7 @@ def elements(tensor: Any) -> Elements | None:
     if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
         return None
     try:
-        memory, start = tensor.untyped_storage().data_ptr(), _data_ptr(tensor)
+        memory, start = _start(tensor.untyped_storage()), _data_ptr(tensor)
     except (NotImplementedError, RuntimeError):
         return None
     if not memory:

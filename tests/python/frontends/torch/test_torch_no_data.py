@@ -25,7 +25,7 @@ def unnumbered(event):
     return {**{name: value for name, value in event.items() if name != "id"}, "args": about}
 
 
-@pytest.mark.parametrize("program", ["ddp", "fsdp", "tp", "tp_fsdp", "pipeline"])
+@pytest.mark.parametrize("program", ["ddp", "fsdp", "experts", "tp", "tp_fsdp", "pipeline"])
 def test_times_and_traces_are_those_with_data(program, tmp_path):
     """Events that begin together are in a trace in the order in which ranks came to them, so that is not compared."""
     printed, traces = [], []
@@ -37,6 +37,13 @@ def test_times_and_traces_are_those_with_data(program, tmp_path):
         traces.append(sorted(map(unnumbered, json.loads(trace.read_text())["traceEvents"]), key=str))
     assert printed[0] == printed[1] and printed[0].count(" ps\n") == 3
     assert traces[0] == traces[1]
+
+
+def test_steps_of_fsdp_1_take_what_they_take_with_data():
+    """With data the host waits longer before memory is freed, which traces of the other ranks show."""
+    with_data, without = (run(*flags, "--nproc-per-node", 4, PROGRAMS, "fsdp_views") for flags in ([], ["--no-data"]))
+    assert (with_data.returncode, without.returncode) == (0, 0), without.stderr
+    assert without.stdout == with_data.stdout and with_data.stdout.count(" ps\n") == 3
 
 
 def test_what_is_stored_and_moved_is_where_it_is_with_data_in_the_same_time():
@@ -74,12 +81,29 @@ def test_indices_of_a_device_are_zeros_where_they_write_into_the_host(tmp_path):
     assert done.returncode == 0 and done.stdout == "tensor([5., 0.]) cpu\n", done.stderr
 
 
+def test_addresses_tell_storages_apart(tmp_path):
+    """With data and without: of views, of two tensors, of what has no bytes, and of a storage that loses its own."""
+    script = tmp_path / "addresses.py"
+    script.write_text(
+        "import torch\nx, y = torch.ones(4, device='cuda'), torch.ones(4, device='cuda')\n"
+        "storage = x.untyped_storage()\n"
+        "print(x.data_ptr() != y.data_ptr(), x[3:].data_ptr() - x.data_ptr(), storage.data_ptr() == x.data_ptr())\n"
+        "print(torch.empty(0, device='cuda').data_ptr(), torch.ones(2, device='meta').data_ptr())\n"
+        "storage.resize_(0)\nprint(storage.data_ptr())\nstorage.resize_(1 << 20)\nprint(storage.data_ptr() > 0)\n"
+        "print(storage.data_ptr() != y.data_ptr())\n"
+    )
+    for flags in ([], ["--no-data"]):
+        done = run(*flags, "--nproc-per-node", 1, script)
+        assert (done.returncode, done.stdout) == (0, "True 12 True\n0 0\n0\nTrue\nTrue\n"), done.stderr
+
+
 DCP = "torch.distributed.checkpoint"
 
 REFUSED = {
     "if x.sum() > 3: pass": "bool of a tensor on cuda:0: what the program does next depends on its element",
     "x.nonzero()": "nonzero: the size of its result depends on elements",
     "x[x > 0]": "index: the size of its result depends on elements",
+    "torch.nn.functional.one_hot(x.long())": "one_hot without num_classes: the size of its result depends on elements",
     "dcp.save({'x': x}, checkpoint_id='nowhere')": f"{DCP}.save: what it would store are elements",
     "dcp.load({'x': x}, checkpoint_id='nowhere')": f"{DCP}.load: what it would load are elements",
 }

@@ -80,6 +80,43 @@ def fsdp():
     train(shard(nn.Sequential(*(Block() for _ in range(3))).cuda(), mesh))
 
 
+def fsdp_views():
+    """FSDP 1, which keeps views of what it has gathered, and looks whether that is still there."""
+    from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    strategy = ShardingStrategy.SHARD_GRAD_OP
+    model, policy = nn.Sequential(Block(), Block()), ModuleWrapPolicy({Block})
+    train(
+        FullyShardedDataParallel(
+            model.cuda(), auto_wrap_policy=policy, sharding_strategy=strategy, use_orig_params=True
+        )
+    )
+
+
+def experts():
+    """A token goes to the expert on the rank that a gate chooses, as long as that has room."""
+    world, room = dist.get_world_size(), 8
+    gate, expert = nn.Linear(WIDTH, world, bias=False).cuda(), nn.Linear(WIDTH, WIDTH).cuda()
+    optimizer = torch.optim.SGD([*gate.parameters(), *expert.parameters()], lr=0.1)
+
+    def step(number):
+        x = torch.randn(32, WIDTH, device="cuda")
+        weight, chosen = gate(x).softmax(-1).topk(1)
+        hot = functional.one_hot(chosen[:, 0], world)
+        place = (hot.cumsum(0) * hot).sum(-1) - 1
+        slot = chosen[:, 0] * room + place.clamp(max=room - 1)
+        sent = torch.zeros(world * room, WIDTH, device="cuda").index_add(0, slot, x * (place < room)[:, None])
+        got = torch.empty_like(sent)
+        dist.all_to_all_single(got, sent.detach())
+        loss = (expert(got)[slot] * weight).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    timed(step)
+
+
 def split(model, mesh):
     from torch.distributed.tensor import Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module

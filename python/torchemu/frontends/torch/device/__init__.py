@@ -16,6 +16,7 @@ from torchemu.frontends.torch.device import (
     ahbm,
     attention,
     casts,
+    composites,
     cuda,
     deferral,
     device_program_memory,
@@ -47,6 +48,7 @@ def install() -> None:
         return
     _replaced = Replacements()
     tensors.put(_replaced)
+    composites.put(_replaced)
     storages.put(_replaced)
     cuda.put(_replaced)
     ahbm.put(_replaced)

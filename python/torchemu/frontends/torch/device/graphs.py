@@ -150,7 +150,7 @@ class _Capture:
 
     def _keep(self, storage: Any) -> None:
         """Keeps the bytes of memory that is to have them again at the end."""
-        at = storage.data_ptr()
+        at = torch._C.StorageBase.data_ptr(storage)
         if at and at not in self._before:
             self._before[at] = (storage, ctypes.string_at(at, storage.nbytes()))
 

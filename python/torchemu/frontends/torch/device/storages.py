@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,6 +15,7 @@ from torchemu.runtime.exported_memory import Exported
 _class = torch.UntypedStorage
 _raw_device = torch._C.StorageBase.device.__get__
 _raw_data_ptr = torch._C.TensorBase.data_ptr
+_raw_start = torch._C.StorageBase.data_ptr
 _raw_resize = torch._C.StorageBase.resize_
 _raw_write_file = torch._C.StorageBase._write_file
 
@@ -31,6 +32,7 @@ def put(replaced: Replacements) -> None:
             "cuda": _cuda,
             "cpu": _cpu,
             "resize_": _resize,
+            "data_ptr": _start,
             "_write_file": _write_file,
             "get_device": lambda self: -1 if _device(self).index is None else _device(self).index,
             "is_pinned": lambda self, device="cuda": getattr(self, "_pinned", False),
@@ -57,11 +59,56 @@ asked: RankLocal[Exported] = RankLocal(lambda: Exported(lambda storage: int(stor
 def data_ptr(self: torch.Tensor) -> int:
     """Tensor.data_ptr."""
     address = _raw_data_ptr(self)
-    if address:
-        storage: Any = self.untyped_storage()
-        if getattr(storage, "_place", None) is not None:
-            asked.get().add(storage.data_ptr(), storage)
+    if not self.numel():
+        return address
+    storage: Any = self.untyped_storage()
+    if getattr(storage, "_place", None) is None:
+        return address
+    memory = _raw_start(storage)
+    if not memory:
+        return _start(storage) + self.storage_offset() * self.itemsize
+    asked.get().add(memory, storage)
     return address
+
+
+def _start(self: Any) -> int:
+    """UntypedStorage.data_ptr. Without elements a storage has an address all the same, which programs may compare: no
+    other storage of its rank has it, and those without bytes have none."""
+    address = int(_raw_start(self))
+    if address or not self.nbytes() or getattr(self, "_place", None) is None:
+        return address
+    room: _Room | None = getattr(self, "_room", None)
+    if room is None or room.nbytes < self.nbytes():
+        room = self._room = _addresses.get().take(self.nbytes())
+    return room.start
+
+
+class _Room(NamedTuple):
+    """Addresses of bytes that are nowhere."""
+
+    start: int
+    nbytes: int
+
+
+class _Addresses:
+    """The addresses of a rank that no memory has."""
+
+    def __init__(self) -> None:
+        self._next = _FIRST
+
+    def take(self, nbytes: int) -> _Room:
+        """Returns addresses of so many bytes, and no fewer than a block of the allocator's has."""
+        room = _Room(self._next, -(-nbytes // _BLOCK) * _BLOCK)
+        self._next += room.nbytes
+        return room
+
+
+_FIRST = 0x7000_0000_0000_0000
+"""An address that no memory of a process has on machines with 64 bits."""
+
+_BLOCK = 512
+
+_addresses: RankLocal[_Addresses] = RankLocal(_Addresses)
 
 
 def _device(self: Any) -> torch.device:

@@ -43,16 +43,6 @@ _ALIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "ra
 _NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros")
 
 
-_MADE_OF_OTHERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (torch.nn.functional, ("one_hot", "ctc_loss")),
-    (torch, ("combinations", "ctc_loss", "nanquantile", "quantile")),
-    (torch.linalg, ("matrix_rank",)),
-    (torch._VF, ("_pad_packed_sequence",)),
-    (torch.Tensor, ("nanquantile", "quantile")),
-)
-"""Functions that make, in C++, tensors on what they take for the device of their operand."""
-
-
 def device(self: torch.Tensor) -> torch.device:
     """Tensor.device."""
     if _asking:
@@ -114,10 +104,6 @@ def put(replaced: Replacements) -> None:
         replaced.put(tensor, name, _stating(getattr(_base, name)))
     for name in _ALIKE:
         replaced.put(torch, name, _stating(getattr(torch, name)))
-    for owner, names in _MADE_OF_OTHERS:
-        for name in names:
-            replaced.put(owner, name, _near_operand(getattr(owner, name)))
-    replaced.put(torch, "ctc_loss", _lengths_as_numbers(torch.ctc_loss))
     for name in _FROM_DATA:
         _put_from_data(replaced, name)
     replaced.put(DeviceContext, "__torch_function__", _in_context(DeviceContext.__torch_function__))
@@ -146,32 +132,6 @@ def _stating(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(*args, **kwargs)
 
     return call
-
-
-def _near_operand(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a function put what it makes where its first operand is."""
-
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        first = args[0] if args else None
-        with places.made_at(places.of(first) if isinstance(first, torch.Tensor) else None):
-            return original(*args, **kwargs)
-
-    return call
-
-
-def _lengths_as_numbers(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes ctc_loss take lengths that the host has as numbers: PyTorch divides by them on the device of the others."""
-
-    @functools.wraps(original)
-    def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *args: Any, **more: Any) -> Any:
-        lengths = [input_lengths, target_lengths]
-        tensors = [t for t in lengths if isinstance(t, torch.Tensor)]
-        if places.of(log_probs) is not None and any(places.of(t) is None for t in tensors):
-            lengths = [t.tolist() if isinstance(t, torch.Tensor) else t for t in lengths]
-        return original(log_probs, targets, *lengths, *args, **more)
-
-    return ctc_loss
 
 
 _moved_from_data: dict[Any, Callable[..., Any]] = {}

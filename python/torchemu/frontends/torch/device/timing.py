@@ -33,6 +33,11 @@ def without_elements(tensor: torch.Tensor, at: Place | None = None) -> torch.Ten
     return made if at is None else places.name(made, at)
 
 
+def is_without_elements(tensor: torch.Tensor) -> bool:
+    """Reports whether a tensor of a device has no elements."""
+    return _is_meta(tensor)
+
+
 def lacking(what: str) -> RuntimeError:
     """The error of what a program cannot do without elements, with the place in it.
 

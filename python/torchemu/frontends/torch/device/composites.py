@@ -1,0 +1,77 @@
+"""Functions that C++ makes of other operations, and that go another way on what it takes for memory of the host."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchemu.frontends.torch.device import places, timing
+from torchemu.frontends.torch.device.patches import Replacements
+
+_MADE_OF_OTHERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (torch.nn.functional, ("ctc_loss",)),
+    (torch, ("combinations", "ctc_loss", "nanquantile", "quantile")),
+    (torch.linalg, ("matrix_rank",)),
+    (torch._VF, ("_pad_packed_sequence",)),
+    (torch.Tensor, ("nanquantile", "quantile")),
+)
+"""Functions that make tensors on what they take for the device of their operand."""
+
+
+def put(replaced: Replacements) -> None:
+    """Makes them go the way that they have on devices."""
+    for owner, names in _MADE_OF_OTHERS:
+        for name in names:
+            replaced.put(owner, name, _near_operand(getattr(owner, name)))
+    replaced.put(torch, "ctc_loss", _lengths_as_numbers(torch.ctc_loss))
+    replaced.put(torch.nn.functional, "one_hot", _one_hot(torch.nn.functional.one_hot))
+
+
+def _near_operand(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function put what it makes where its first operand is."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        first = args[0] if args else None
+        with places.made_at(places.of(first) if isinstance(first, torch.Tensor) else None):
+            return original(*args, **kwargs)
+
+    return call
+
+
+def _lengths_as_numbers(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes ctc_loss take lengths that the host has as numbers: PyTorch divides by them on the device of the others."""
+
+    @functools.wraps(original)
+    def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *args: Any, **more: Any) -> Any:
+        lengths = [input_lengths, target_lengths]
+        tensors = [t for t in lengths if isinstance(t, torch.Tensor)]
+        if places.of(log_probs) is not None and any(places.of(t) is None for t in tensors):
+            lengths = [t.tolist() if isinstance(t, torch.Tensor) else t for t in lengths]
+        return original(log_probs, targets, *lengths, *args, **more)
+
+    return ctc_loss
+
+
+def _one_hot(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes one_hot scatter ones into zeros: only the host's looks at the classes first, and meta tensors' compares.
+
+    Raises:
+        RuntimeError: the number of classes depends on elements, and there are none.
+    """
+
+    @functools.wraps(original)
+    def one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+        if places.of(tensor) is None or tensor.dtype is not torch.int64 or not tensor.numel():
+            return original(tensor, num_classes)
+        if num_classes == -1 and timing.is_without_elements(tensor):
+            raise timing.lacking("one_hot without num_classes: the size of its result depends on elements")
+        classes = int(tensor.max()) + 1 if num_classes == -1 else num_classes
+        if classes < 1:
+            raise RuntimeError("num_classes should be positive")
+        return tensor.new_zeros((*tensor.shape, classes)).scatter_(-1, tensor.unsqueeze(-1), 1)
+
+    return one_hot
