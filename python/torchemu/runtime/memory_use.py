@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torchemu import runtime
@@ -35,6 +36,8 @@ class Use:
         allocated, peak: bytes of tensors now, and at most since reset_peak.
         count: storages now.
         taken: bytes in all so far.
+        held_back: tells the pieces of storages that nobody has any more but what a host has put off: a device would
+            have given their memory to others by now. None where nothing is put off.
     """
 
     def __init__(self) -> None:
@@ -44,6 +47,7 @@ class Use:
         self.capacity = int(mesh["w"] * mesh["h"] * spec["cube"]["hbm"]["capacity_gib"] * 2**30)
         self.fraction = 1.0
         self.allocated = self.peak = self.taken = 0
+        self.held_back: Callable[[], Iterable[_Piece]] | None = None
         self._gone: deque[_Piece] = deque()
         self._pieces: set[_Piece] = set()
 
@@ -70,7 +74,7 @@ class Use:
         self.allocated += nbytes
         self.taken += nbytes
         if self.allocated > self.peak:
-            self.peak = self.allocated
+            self._note_peak()
         if self._world.recordings:
             self._record()
         return piece
@@ -87,25 +91,45 @@ class Use:
             self.taken += more
         piece.nbytes += more
         self.allocated += more
-        self.peak = max(self.peak, self.allocated)
+        if self.allocated > self.peak:
+            self._note_peak()
         if self._world.recordings:
             self._record()
 
     def check(self, nbytes: int) -> None:
         """Raises OutOfMemoryError where the device has not so much memory left."""
         if self._gone:
-            self.settle()
+            self._give_back()
+        if self.allocated + nbytes > self.capacity * self.fraction:
+            self._let_go()
         if self.allocated + nbytes > self.capacity * self.fraction:
             raise OutOfMemoryError(self._shortage(nbytes))
 
     def settle(self) -> None:
-        """Gives back what storages had that are gone."""
+        """Gives back what storages had that are gone, or that only what is put off still has."""
+        self._give_back()
+        self._let_go()
+
+    def _give_back(self) -> None:
         while self._gone:
-            piece = self._gone.popleft()
-            self._pieces.discard(piece)
-            self.allocated -= piece.nbytes
+            self._end(self._gone.popleft())
         if self._world.recordings:
             self._record()
+
+    def _let_go(self) -> None:
+        """Gives back what storages have that only what is put off still has. They are gone later."""
+        for piece in self.held_back() if self.held_back is not None else ():
+            self._end(piece)
+            piece.nbytes = 0
+
+    def _end(self, piece: _Piece) -> None:
+        self._pieces.discard(piece)
+        self.allocated -= piece.nbytes
+
+    def _note_peak(self) -> None:
+        """Notes the use now as the highest, if it is."""
+        self._let_go()
+        self.peak = max(self.peak, self.allocated)
 
     def _record(self) -> None:
         go.UsesMemory(self._world.handle, self._rank, self.allocated)

@@ -293,3 +293,21 @@ def test_a_mismatch_in_a_backward_pass_can_be_caught():
             dist.barrier()
         else:
             model(torch.ones(1, 2))[0].sum().backward()
+
+
+@torchemu.distributed(world_size=1, torch="real")
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("total", [None, 5, 7])
+def test_sequences_are_padded_where_they_are_and_their_lengths_are_the_hosts(batch_first, total):
+    lengths, given = [5, 3, 3, 1], torch.arange(160.0).view(5, 4, 8)
+    found = []
+    for device in ("cpu", "cuda"):
+        x = given.to(device, copy=True).requires_grad_()
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+        out, sizes = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first, padding_value=-1.0, total_length=total)
+        (out * torch.arange(float(out.numel()), device=device).view(out.shape)).sum().backward()
+        assert out.device.type == device and sizes.device.type == "cpu"
+        found.append((out.detach().cpu(), out.stride(), sizes, x.grad.cpu()))
+    host, cuda = found
+    assert torch.equal(host[0], cuda[0]) and host[1] == cuda[1] and torch.equal(host[2], cuda[2])
+    assert torch.equal(host[3], cuda[3])

@@ -37,3 +37,61 @@ def test_fully_shard_gives_back_what_it_gathers():
         assert in_use() == 8.0234375
         model.zero_grad()
         assert in_use() == 4.01953125
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_what_only_waits_to_be_computed_takes_no_memory():
+    """Rank 0 goes on while messages lack their sender, and drops what it has made of each: a device's allocator would
+    give the memory to the next one."""
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 1:
+        store.get("go on")
+        for i in range(8):
+            dist.send(torch.full((MEBIBYTE // 4,), float(i), device="cuda"), 0)
+        return
+    torch.cuda.synchronize()
+    before, capacity = torch.cuda.memory_allocated(), torch.cuda.mem_get_info()[1]
+    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.set_per_process_memory_fraction((before + 2.5 * MEBIBYTE) / capacity)
+    sums = []
+    for i in range(8):
+        got = torch.empty(MEBIBYTE // 4, device="cuda")
+        dist.irecv(got, 1).wait()
+        doubled = got * 2
+        sums.append(doubled.sum())
+        del got, doubled
+        assert torch.cuda.memory_allocated() == before + 512 * (i + 1)
+    assert torch.cuda.max_memory_allocated() == before + 2 * MEBIBYTE + 512 * 8
+    store.set("go on", "")
+    assert torch.stack(sums).tolist() == [2.0 * i * MEBIBYTE / 4 for i in range(8)]
+    assert torch.cuda.memory_allocated() == before + 512 * 8
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_what_the_program_has_keeps_its_memory_while_it_waits():
+    """Views, what autograd has saved, and what a list has, of messages that lack their sender."""
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 1:
+        store.get("go on")
+        dist.send(torch.full((MEBIBYTE // 4,), 3.0, device="cuda"), 0)
+        return
+    weight = torch.ones(MEBIBYTE // 4, device="cuda", requires_grad=True)
+    before = torch.cuda.memory_allocated()
+    got = torch.empty(MEBIBYTE // 4, device="cuda")
+    work = dist.irecv(got, 1)
+    work.wait()
+    view, product = got[5:], got * weight
+    del got
+    assert torch.cuda.memory_allocated() == before + 2 * MEBIBYTE
+    loss = product.sum()
+    del product, view
+    assert torch.cuda.memory_allocated() == before + MEBIBYTE + 512  # the backward pass needs what came
+    store.set("go on", "")
+    loss.backward()
+    assert weight.grad.eq(3).all() and loss.item() == 3 * MEBIBYTE / 4

@@ -81,6 +81,32 @@ def test_indices_of_a_device_are_zeros_where_they_write_into_the_host(tmp_path):
     assert done.returncode == 0 and done.stdout == "tensor([5., 0.]) cpu\n", done.stderr
 
 
+OPERATIONS = {
+    "attention": "functional.scaled_dot_product_attention(rand(2, 8, 16, 32), rand(2, 2, 16, 32), rand(2, 2, 16, 32), "
+    "is_causal=True, enable_gqa=True)",
+    "attention with a mask": "functional.scaled_dot_product_attention(rand(2, 4, 16, 32), rand(2, 2, 16, 32), "
+    "rand(2, 2, 16, 32), attn_mask=torch.ones(16, 16, dtype=torch.bool, device='cuda'), enable_gqa=True)",
+    "repeats": "rand(4, 3).repeat_interleave(torch.tensor([1, 2, 0, 1], device='cuda'), dim=0, output_size=4)",
+    "sequences": "rnn.pad_packed_sequence(rnn.pack_padded_sequence(rand(5, 3, 8), [5, 3, 2]), total_length=6)[0]",
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_are_charged_alike(name, tmp_path):
+    """With data and without: forwards, backwards, and the shapes of what they give."""
+    script = tmp_path / "operation.py"
+    script.write_text(
+        "import torch\nfrom torch.nn import functional\nfrom torch.nn.utils import rnn\n"
+        "def rand(*shape): return torch.rand(*shape, device='cuda', requires_grad=True)\n"
+        "start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))\nstart.record()\n"
+        f"out = {OPERATIONS[name]}\nout.sum().backward()\nend.record()\ntorch.cuda.synchronize()\n"
+        "print(start.elapsed_time(end), out.shape, out.stride(), out.device)\n"
+    )
+    with_data, without = (run(*flags, "--nproc-per-node", 1, script) for flags in ([], ["--no-data"]))
+    assert (with_data.returncode, without.returncode) == (0, 0), without.stderr
+    assert without.stdout == with_data.stdout
+
+
 def test_addresses_tell_storages_apart(tmp_path):
     """With data and without: of views, of two tensors, of what has no bytes, and of a storage that loses its own."""
     script = tmp_path / "addresses.py"
@@ -104,6 +130,7 @@ REFUSED = {
     "x.nonzero()": "nonzero: the size of its result depends on elements",
     "x[x > 0]": "index: the size of its result depends on elements",
     "torch.nn.functional.one_hot(x.long())": "one_hot without num_classes: the size of its result depends on elements",
+    "torch.ctc_loss(x[:, None, None], x[None].long(), (4,), (1,))": "ctc_loss: PyTorch looks at elements of its operands",
     "dcp.save({'x': x}, checkpoint_id='nowhere')": f"{DCP}.save: what it would store are elements",
     "dcp.load({'x': x}, checkpoint_id='nowhere')": f"{DCP}.load: what it would load are elements",
 }

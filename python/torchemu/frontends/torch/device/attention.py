@@ -60,7 +60,7 @@ def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
         if torch.is_autocast_enabled("cuda"):
             (query, key, value, attn_mask), _ = casts.lowered((query, key, value, attn_mask))
         with _kernels_of_host(query):
-            if enable_gqa or _chosen(query, key, value, attn_mask, dropout_p, is_causal) != _FLASH:
+            if _chosen(enable_gqa, query, key, value, attn_mask, dropout_p, is_causal) != _FLASH:
                 with torch.autocast("cuda", enabled=False), places.made_at(places.of(query)):
                     return call(query, key, value, attn_mask)
         found: torch.Tensor = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
@@ -94,14 +94,14 @@ def _flexible(original: Callable[..., Any]) -> Callable[..., Any]:
     return flex_attention_hop
 
 
-def _chosen(*args: Any) -> int:
-    """Returns the way in which the CPU does it with tensors such as these."""
+def _chosen(grouped: bool, *args: Any) -> int:
+    """Returns the way in which the CPU does it with tensors such as these, where several heads may share keys."""
     switches = torch.is_grad_enabled(), torch._C._get_flash_sdp_enabled(), torch._C._get_math_sdp_enabled()
     key = tuple([(a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args])
-    found = _choices.get((key, switches))
+    found = _choices.get((key, switches, grouped))
     if found is None:
-        found = torch._fused_sdp_choice(*[_alike(a) if isinstance(a, torch.Tensor) else a for a in args])
-        _choices[key, switches] = found
+        alike = [_alike(a) if isinstance(a, torch.Tensor) else a for a in args]
+        found = _choices[key, switches, grouped] = torch._fused_sdp_choice(*alike, enable_gqa=grouped)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,12 @@ _MADE_OF_OTHERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch.nn.functional, ("ctc_loss",)),
     (torch, ("combinations", "ctc_loss", "nanquantile", "quantile")),
     (torch.linalg, ("matrix_rank",)),
-    (torch._VF, ("_pad_packed_sequence",)),
     (torch.Tensor, ("nanquantile", "quantile")),
 )
 """Functions that make tensors on what they take for the device of their operand."""
+
+_UNALLOCATED = "its data is not allocated yet"
+"""PyTorch's words for a look at an element of a tensor that has none."""
 
 
 def put(replaced: Replacements) -> None:
@@ -27,17 +30,27 @@ def put(replaced: Replacements) -> None:
         for name in names:
             replaced.put(owner, name, _near_operand(getattr(owner, name)))
     replaced.put(torch, "ctc_loss", _lengths_as_numbers(torch.ctc_loss))
+    replaced.put(torch._VF, "_pad_packed_sequence", _padded(torch._VF._pad_packed_sequence))
     replaced.put(torch.nn.functional, "one_hot", _one_hot(torch.nn.functional.one_hot))
 
 
 def _near_operand(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a function put what it makes where its first operand is."""
+    """Makes a function put what it makes where its first operand is.
+
+    Raises:
+        RuntimeError: it looks at elements, and there are none.
+    """
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else None
-        with places.made_at(places.of(first) if isinstance(first, torch.Tensor) else None):
-            return original(*args, **kwargs)
+        try:
+            with places.made_at(places.of(first) if isinstance(first, torch.Tensor) else None):
+                return original(*args, **kwargs)
+        except RuntimeError as error:
+            if _UNALLOCATED in str(error) and timing.is_without_elements(first):
+                raise timing.lacking(f"{original.__name__}: PyTorch looks at elements of its operands") from None
+            raise
 
     return call
 
@@ -75,3 +88,32 @@ def _one_hot(original: Callable[..., Any]) -> Callable[..., Any]:
         return tensor.new_zeros((*tensor.shape, classes)).scatter_(-1, tensor.unsqueeze(-1), 1)
 
     return one_hot
+
+
+def _padded(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes _pad_packed_sequence put the sequences where what is packed is, and leave their lengths on the host."""
+
+    @functools.wraps(original)
+    def _pad_packed_sequence(
+        data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: float, total_length: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if places.of(data) is None:
+            padded, lengths = original(data, batch_sizes, batch_first, padding_value, total_length)
+            return padded, lengths
+        sizes = batch_sizes.tolist()
+        steps = len(sizes) if total_length <= 0 else total_length
+        if steps < len(sizes):
+            raise RuntimeError(
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {len(sizes)}"
+            )
+        padded, done, start = data.new_full((steps, sizes[0], *data.shape[1:]), padding_value), 0, 0
+        for size, run in itertools.groupby(sizes):
+            end = start + len(list(run))
+            part = data[done : done + size * (end - start)]
+            padded[start:end, :size].copy_(part.view(end - start, size, *data.shape[1:]))
+            done, start = done + len(part), end
+        lengths = torch.tensor([sum(size > i for size in sizes) for i in range(sizes[0])], dtype=batch_sizes.dtype)
+        return padded.transpose(0, 1) if batch_first else padded, lengths
+
+    return _pad_packed_sequence

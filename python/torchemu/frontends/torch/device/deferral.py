@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torchemu.frontends.torch.device import cpu_dtypes, in_flight, layouts
-from torchemu.frontends.torch.device.ground import RankLocal, context, go
+from torchemu.frontends.torch.device.ground import RankLocal, context, go, memory_use
 from torchemu.frontends.torch.device.places import HOST, META
 
 _IN_VAIN = -2
@@ -25,6 +25,7 @@ _MOST = 1024
 """Operations that a rank may have put off. With more, its host waits."""
 
 _strided = torch.empty_strided
+_use_count = torch._C._storage_Use_Count
 
 
 class Deferred:
@@ -36,15 +37,19 @@ class Deferred:
 
     def __init__(self) -> None:
         self.works: list[Any] = []
-        self._queue: deque[Callable[[], None]] = deque()
+        self._queue: deque[tuple[Callable[[], None], list[Any]]] = deque()  # with the storages that each holds
         self._computed = 0  # how many of the queue's have left it
         self._flagged: list[Any] = []  # storages whose elements are missing, or that what has been put off reads
+        self._in_use: list[Any] = []  # those of them that the program may still have
 
     def late(self, work: Any) -> None:
         """Notes a work whose data is not in place, and that the host goes on."""
         self.works.append(work)
+        memory_use.current().held_back = self._held_back
         for storage in work.storages:
             self._flag(storage, True)
+        work.outputs, work._writes = _kept(work.outputs), _kept(work._writes)
+        _hold(_held_by(work), 1)
 
     def concerns(self, reads: Sequence[torch.Tensor], writes: Sequence[torch.Tensor]) -> bool:
         """Reports whether a call needs elements that are missing, or writes where what has been put off is to read."""
@@ -56,16 +61,19 @@ class Deferred:
             self.catch_up()
             return cpu_dtypes.computed(op, args, kwargs)
         compute, result, made = recorded(op, args, kwargs)
-        for tensor in tensors((args, kwargs)):
-            self._flag(tensor.untyped_storage(), False)
-        self._queue.append(compute)
-        for tensor in (*tensors(made), *writes):
+        held = [tensor.untyped_storage() for tensor in (*tensors((args, kwargs)), *made)]
+        for storage in held:
+            self._flag(storage, False)
+        for tensor in (*made, *writes):
             self._flag(tensor.untyped_storage(), True)
+        _hold(held, 1)
+        self._queue.append((compute, held))
         return result
 
     def _flag(self, storage: Any, missing: bool) -> None:
         if getattr(storage, "_late", None) is None:
             self._flagged.append(storage)
+            self._in_use.append(storage)
         storage._late = missing or getattr(storage, "_late", None) or False
 
     def is_settled(self) -> bool:
@@ -81,11 +89,14 @@ class Deferred:
                 work.settle()
         finally:
             self.works = [work for work in self.works if work not in works]
+            for work in works:
+                _hold(_held_by(work), -1)
         if self.works:
             self._compute(end)
             return
         self._compute(self._computed + len(self._queue))
-        flagged, self._flagged = self._flagged, []
+        flagged, self._flagged, self._in_use = self._flagged, [], []
+        memory_use.current().held_back = None
         for storage in flagged:
             del storage._late
 
@@ -94,7 +105,29 @@ class Deferred:
         with torch._C._AutoDispatchBelowAutograd(), _disable_current_modes():
             while self._computed < end:
                 self._computed += 1
-                self._queue.popleft()()
+                compute, held = self._queue.popleft()
+                compute()
+                _hold(held, -1)
+
+    def _held_back(self) -> Iterator[Any]:
+        """Tells the pieces of memory of the storages that the program has no more, and this has."""
+        before, self._in_use = self._in_use, []
+        for storage in before:
+            if _use_count(storage._cdata) > 1 + getattr(storage, "_held", 0):  # 1: the storage's object in Python
+                self._in_use.append(storage)
+            elif getattr(storage, "_piece", None) is not None:
+                yield storage._piece
+
+
+def _held_by(work: Any) -> list[Any]:
+    """Returns the storages of the tensors that a work has, once for each."""
+    return [tensor.untyped_storage() for tensor in tensors((work.outputs, work._writes))]
+
+
+def _hold(storages: Sequence[Any], more: int) -> None:
+    """Counts tensors of storages that only what is put off has."""
+    for storage in storages:
+        storage._held = getattr(storage, "_held", 0) + more
 
 
 _DEFERRED: RankLocal[Deferred] = RankLocal(Deferred)

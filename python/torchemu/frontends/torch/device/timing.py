@@ -136,6 +136,8 @@ class TimingMode(RankMode):
         Raises:
             RuntimeError: the result's size depends on elements.
         """
+        if kwargs.get("output_size") is not None:
+            return self.timed_kernel(op, args, kwargs)
         at, _ = op.survey(args, kwargs)
         if at is None:
             return op.compute(*args, **kwargs)
@@ -146,6 +148,19 @@ class TimingMode(RankMode):
         if op.name == "equal":
             return True
         raise lacking(f"{op.name}: the size of its result depends on elements")
+
+    def timed_packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Packs sequences, of which the host knows the lengths."""
+        at, nbytes = op.survey(args, kwargs)
+        if at is None:
+            return op.compute(*args, **kwargs)
+        given, lengths, batch_first = args
+        batch, steps = given.shape[:2] if batch_first else given.shape[1::-1]
+        _, sizes = op.compute(torch.empty(steps, batch, 1, device=places.HOST), lengths, False)
+        out = torch.empty((int(sizes.sum()), *given.shape[2:]), dtype=given.dtype, device=META)
+        self.settle(out, at)
+        self.launch(op.name, 2 * nbytes, 0, "vector")
+        return out, sizes
 
     def timed_factory(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Makes a tensor without elements where it is to be on a device."""
@@ -244,5 +259,5 @@ def _without_generator(overload: str) -> str:
 _TIMED: dict[str, Callable[..., Any]] = {
     "foreign": RankMode.foreign, "view": TimingMode.timed_view, "composite": RankMode.composite,
     "kernel": TimingMode.timed_kernel, "read": TimingMode.timed_read, "factory": TimingMode.timed_factory,
-    "move": TimingMode.timed_move, "packed": RankMode.packed, "resize": RankMode.resize,
+    "move": TimingMode.timed_move, "packed": TimingMode.timed_packed, "resize": RankMode.resize,
 }  # fmt: skip
