@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torchemu.bridge.calls import Call
 from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch import checks, monitored, session, sparse
-from torchemu.frontends.torch.c10d_operators import as_operators
+from torchemu.frontends.torch.c10d_operators import as_operators, compared
 from torchemu.frontends.torch.issuing import ANY_SOURCE, IssuingGroup, Tensors
 from torchemu.frontends.torch.reductions import locally, number, reduced
 from torchemu.frontends.torch.works import AhbmWork, Several
@@ -272,6 +272,7 @@ class CollectiveGroup(IssuingGroup):
 
     all_to_all_single = alltoall_base
 
+    @compared
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Ends for each rank after it has begun for all."""
         token = [torch.zeros(1, dtype=torch.uint8, device="cpu")]
