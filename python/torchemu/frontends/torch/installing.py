@@ -36,6 +36,7 @@ from torchemu.frontends.torch import (
     membership,
     nccl_methods,
     normalizing,
+    offloading,
     packages,
     profiles,
     program_groups,
@@ -151,6 +152,7 @@ def _install_devices(run: Session) -> None:
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
     run.on_load["torch.distributed._tools.runtime_estimator"] = functools.partial(_refuse_estimates, run)
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
+    offloading.install(run)
     if not run.data:
         verify = device.timing.with_elements(dist._verify_params_across_processes)
         run.replace(
