@@ -29,6 +29,7 @@ _MULTIPLIED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 """Dtypes of which NCCL has PREMUL_SUM."""
 
 _AVG, _PREMUL = int(dist.ReduceOp.AVG), int(dist.ReduceOp.PREMUL_SUM)
+_LINEAR = (int(dist.ReduceOp.SUM), _AVG, _PREMUL)
 _BITWISE = {int(op): op.name for op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)}
 
 
@@ -145,6 +146,12 @@ def reduction(backend: str, op: object, dtype: torch.dtype) -> None:
         raise TypeError("Cannot use ReduceOp.AVG with boolean inputs")
     if kind == _PREMUL and dtype not in _MULTIPLIED:
         raise TypeError("PreMulSum Data type must be half, float, bfloat16 or double")
+
+
+def by_parts(operation: str, op: object) -> None:
+    """Refuses a reduction of complex numbers that is none of their parts."""
+    if number(op) not in _LINEAR:
+        raise RuntimeError(f"{operation} does not support {op} on complex tensors")
 
 
 def gathered(backend: str, out: torch.Tensor, given: torch.Tensor, size: int) -> None:

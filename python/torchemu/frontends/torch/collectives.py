@@ -26,6 +26,7 @@ class CollectiveGroup(IssuingGroup):
         """Replaces the tensors on every rank by their reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.not_empty("allreduce", tensors)
+        result, tensors = tensors, self._parts("all_reduce", tensors, opts if op is None else op)
         op = self._op(opts if op is None else op, tensors[0])
         if len(tensors) > 1:
             checks.one_layout("allreduce", tensors)
@@ -34,7 +35,7 @@ class CollectiveGroup(IssuingGroup):
         if len(tensors) > 1:
             return self._allreduce_across(tensors, op, opts)
         checks.without_gaps(self.backend, tensors)
-        return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
+        return self._issue(_reducing("all_reduce", op), tensors, None, result, opts)
 
     def _allreduce_across(self, tensors: Sequence[torch.Tensor], op: Any, opts: Any) -> Any:
         """Replaces several tensors of each rank by the reduction of all, as gloo does; the rank waits for it here.
@@ -70,9 +71,10 @@ class CollectiveGroup(IssuingGroup):
         checks.root_tensor(self.backend, "broadcast", opts, len(tensors))
         if len(tensors) > 1:
             return self._broadcast_across(tensors, root, opts)
+        result, tensors = tensors, self._parts("broadcast", tensors)
         checks.without_gaps(self.backend, tensors)
         ins: Tensors | None = None if self._rank == root else []
-        return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
+        return self._issue(_call("broadcast", root), tensors, ins, result, opts)
 
     def _broadcast_across(self, tensors: Sequence[torch.Tensor], root: int, opts: Any) -> Any:
         """Replaces several tensors of each rank by one of the root's, as gloo does; the rank waits for it here.
@@ -101,11 +103,13 @@ class CollectiveGroup(IssuingGroup):
         checks.root("reduce", root, self._size, self.backend)
         checks.root_tensor(self.backend, "reduce", opts, len(tensors))
         checks.single("reduce", tensors)
+        given = op if isinstance(opts, int) else opts
+        result, tensors = tensors, self._parts("reduce", tensors, given)
         checks.without_gaps(self.backend, tensors)
-        call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts, tensors[0]), root)
+        call = _reducing("reduce", self._op(given, tensors[0]), root)
         if self._rank == root:
-            return self._issue(call, tensors, None, tensors, opts)
-        return self._issue(call, [], tensors, tensors, opts)
+            return self._issue(call, tensors, None, result, opts)
+        return self._issue(call, [], tensors, result, opts)
 
     def allgather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives every rank the tensors of all in a list."""
@@ -301,11 +305,26 @@ class CollectiveGroup(IssuingGroup):
         """Splits a tensor for all ranks into the part of each."""
         return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
 
+    def _parts(self, operation: str, tensors: Sequence[torch.Tensor], options: Any = None) -> Sequence[torch.Tensor]:
+        """Returns the real and imaginary parts in place of complex numbers, as NCCL's group takes these.
+
+        Raises:
+            RuntimeError: the options' reduction cannot be done part by part.
+        """
+        if self.backend != "nccl" or not any(tensor.is_complex() for tensor in tensors):
+            return tensors
+        checks.by_parts(operation, _op_of(options))
+        return [torch.view_as_real(tensor) if tensor.is_complex() else tensor for tensor in tensors]
+
     def _op(self, options: Any, tensor: torch.Tensor) -> Any:
         """The reduce op of options, or an op that takes their place, for such tensors."""
-        op = dist.ReduceOp.SUM if options is None else getattr(options, "reduceOp", options)
+        op = _op_of(options)
         checks.reduction(self.backend, op, tensor.dtype)
         return op
+
+
+def _op_of(options: Any) -> Any:
+    return dist.ReduceOp.SUM if options is None else getattr(options, "reduceOp", options)
 
 
 def _root(operation: str, tensors: Any, options: Any) -> int:
