@@ -151,7 +151,7 @@ class IssuingGroup(Named, dist.ProcessGroup):
         if self.hooks is None:
             return self._start(asked)
         start, call = functools.partial(self._start, asked), asked.call
-        tensors = asked.outs, asked.ins or []
+        tensors = asked.outs, asked.given
         return self.hooks.around(
             self, start, TABLE.told(call.name, call.kind), call.root, tensors, asked.is_asynchronous
         )
