@@ -63,10 +63,20 @@ def mismatch(details: str, rank: int, place: str) -> str:
     mine, other = (
         _of(call, found["number"], place) for call in sorted(found["calls"], key=lambda c: c["world"] != rank)
     )
+    return told_apart(mine, other)
+
+
+def told_apart(mine: Fingerprint, other: Fingerprint) -> str:
+    """PyTorch's text of two calls that differ; "" where they do not."""
     aspects = mine.differences(other)
-    return aspects and (
+    return aspects and f"{both(mine, other)}Collectives differ in the following aspects: {aspects}"
+
+
+def both(mine: Fingerprint, other: Fingerprint) -> str:
+    """How PyTorch's text of two calls begins."""
+    return (
         f"Detected mismatch between collectives on ranks. Rank {mine.rank} is running collective: {mine}, but "
-        f"Rank {other.rank} is running collective: {other}.Collectives differ in the following aspects: {aspects}"
+        f"Rank {other.rank} is running collective: {other}."
     )
 
 

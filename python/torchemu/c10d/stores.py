@@ -236,6 +236,7 @@ class TCPStore(_TableStore):
     Raises:
         DistNetworkError: the port has a master already; there was none in time.
         DistStoreError: not all clients came in time.
+        ValueError: world_size is 0.
 
     Attributes:
         host, port: as given, or as found for 0.
@@ -255,6 +256,8 @@ class TCPStore(_TableStore):
     ) -> None:
         if not isinstance(port, int) or not 0 <= port < 1 << 16:
             raise TypeError(f"__init__(): incompatible constructor arguments: a port is from 0 to 65535, not {port!r}")
+        if world_size == 0:
+            raise ValueError("TCPStore world size cannot be 0")
         self.host = host_name
         self.port = port or (places().free_port() if is_master else 0)
         self.libuvBackend = use_libuv

@@ -39,7 +39,7 @@ def _called(method: Callable[..., Any], op: Any) -> Callable[..., Any]:
     tensors = sum("Tensor" in str(a.type) and "Optional" not in str(a.type) for a in op._schema.arguments)
 
     @functools.wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def dispatched(self: Any, *args: Any, **kwargs: Any) -> Any:
         depth = _depth()
         are_hidden = not depth or (depth == 1 and _at(0).__class__ is RankMode)
         if are_hidden and all(map(_is_plain, args[:tensors])):
@@ -52,6 +52,18 @@ def _called(method: Callable[..., Any], op: Any) -> Callable[..., Any]:
         others = dict(list(given.items())[tensors:])
         ground = _Ground(op, lambda used: method(self, *used[:tensors], **others))
         return _through(modes, ground, _arguments(op, self, given))
+
+    return compared(dispatched)
+
+
+def compared(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets ranks meet before a method of a group is called, where the program has asked for that: see detailed."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.meeting is None:
+            return method(self, *args, **kwargs)
+        return self.meeting.around(method, *args, **kwargs)
 
     return call
 

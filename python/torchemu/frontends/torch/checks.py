@@ -29,6 +29,7 @@ _MULTIPLIED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 """Dtypes of which NCCL has PREMUL_SUM."""
 
 _AVG, _PREMUL = int(dist.ReduceOp.AVG), int(dist.ReduceOp.PREMUL_SUM)
+_LINEAR = (int(dist.ReduceOp.SUM), _AVG, _PREMUL)
 _BITWISE = {int(op): op.name for op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)}
 
 
@@ -147,6 +148,12 @@ def reduction(backend: str, op: object, dtype: torch.dtype) -> None:
         raise TypeError("PreMulSum Data type must be half, float, bfloat16 or double")
 
 
+def by_parts(operation: str, op: object) -> None:
+    """Refuses a reduction of complex numbers that is none of their parts."""
+    if number(op) not in _LINEAR:
+        raise RuntimeError(f"{operation} does not support {op} on complex tensors")
+
+
 def gathered(backend: str, out: torch.Tensor, given: torch.Tensor, size: int) -> None:
     """Refuses a tensor for what all bring, where it does not have as many elements, or those of another type."""
     if backend == "nccl" and out.dtype != given.dtype:
@@ -176,23 +183,74 @@ def _misfit(backend: str) -> type[Exception]:
     return ValueError if backend == "nccl" else RuntimeError
 
 
-def not_empty(operation: str, tensors: Sequence[torch.Tensor]) -> None:
+def not_empty(operation: str, tensors: Sequence[torch.Tensor], what: str = "") -> None:
     """Refuses an empty list."""
     if not tensors:
-        refuse(operation, "requires non-empty tensor list")
+        refuse(operation, f"requires non-empty {what}tensor list")
 
 
-def single(operation: str, tensors: Sequence[torch.Tensor], what: str) -> None:
+def root_tensor(backend: str, operation: str, opts: object, count: int) -> None:
+    """Refuses options that name a tensor of a rank's which the rank does not bring, as gloo does."""
+    number = getattr(opts, "rootTensor", 0)
+    if backend == "gloo" and not 0 <= number < count:
+        refuse(operation, f"invalid root tensor: {number}")
+
+
+def one_layout(operation: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuses sparse tensors among dense ones."""
+    for index, tensor in enumerate(tensors):
+        if tensor.layout is not tensors[0].layout:
+            want, got = (_LAYOUTS.get(t.layout, str(t.layout)) for t in (tensors[0], tensor))
+            refuse(operation, f"invalid tensor layout at index {index} (expected {want}, got {got})")
+
+
+_LAYOUTS = {torch.strided: "Strided", torch.sparse_coo: "Sparse", torch.sparse_csr: "SparseCsr"}
+"""The names of layouts in PyTorch's errors."""
+
+
+def coalesced(backend: str, tensors: Sequence[torch.Tensor], on_host: bool) -> None:
+    """Refuses tensors that gloo does not reduce as one operation.
+
+    Args:
+        backend: the one that is for the tensors.
+        on_host: the first is in the host's memory.
+    """
+    if backend != "gloo":
+        return
+    one_layout("allreduce_coalesced", tensors)
+    if any(tensor.dtype != tensors[0].dtype for tensor in tensors):
+        refuse("allreduce_coalesced", "tensors must all have the same type")
+    if not on_host:
+        refuse("allreduce_coalesced", f"unsupported device type {tensors[0].device.type}")
+    if tensors[0].layout is not torch.strided:
+        refuse("allreduce_coalesced", "unsupported layout")
+
+
+def gathered_coalesced(rows: Sequence[Sequence[torch.Tensor]], given: Sequence[torch.Tensor]) -> None:
+    """Refuses lists, one for each rank, that have not a tensor for each that a rank brings, of its type and size."""
+    for row in rows:
+        if len(row) != len(given):
+            refuse("allgather_coalesced", f"invalid output size: (expected length {len(given)}, got {len(row)})")
+        for index, (out, one) in enumerate(zip(row, given, strict=True)):
+            if out.shape != one.shape:
+                text = f"invalid size of output tensor at index {index} (expected length {_shape(one)}, "
+                refuse("allgather_coalesced", f"{text}got {_shape(out)})")
+            if out.dtype != one.dtype:
+                text = f"invalid tensor type at index {index} (expected {one.type()}, got {out.type()})"
+                refuse("allgather_coalesced", text)
+
+
+def single(operation: str, tensors: Sequence[torch.Tensor], what: str = "") -> None:
     """Refuses a list that has not one element."""
     if len(tensors) != 1:
-        refuse(operation, f"requires a single-element {what} tensor list")
+        refuse(operation, f"requires a single-element {what}tensor list")
 
 
 def of_root(backend: str, operation: str, what: str, lists: Sequence[Sequence[torch.Tensor]], size: int) -> None:
     """Refuses what a root gives that is not a list of a tensor for each rank, in a list."""
-    if backend == "nccl" and len(lists) != 1:
-        refuse(operation, f"requires a single-element {what} list containing a list with {size} tensors.", backend)
-    single(operation, lists, what)
+    if len(lists) != 1:
+        end = "." if backend == "nccl" or operation == "gather" else ""
+        refuse(operation, f"requires a single-element {what} list containing a list with {size} tensors{end}", backend)
     if len(lists[0]) != size:
         refuse(
             operation,
@@ -200,6 +258,12 @@ def of_root(backend: str, operation: str, what: str, lists: Sequence[Sequence[to
             "same as size of the process group.",
             backend,
         )
+
+
+def of_no_root(backend: str, operation: str, what: str, lists: Sequence[Sequence[torch.Tensor]]) -> None:
+    """Refuses what a rank gives that only the root is to give."""
+    if lists:
+        refuse(operation, f"requires empty {what} on non-root", backend)
 
 
 def alone(backend: str, tensors: Sequence[torch.Tensor]) -> None:

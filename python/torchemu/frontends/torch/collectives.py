@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torchemu.bridge.calls import Call
 from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch import checks, monitored, session, sparse
-from torchemu.frontends.torch.c10d_operators import as_operators
+from torchemu.frontends.torch.c10d_operators import as_operators, compared
 from torchemu.frontends.torch.issuing import ANY_SOURCE, IssuingGroup, Tensors
 from torchemu.frontends.torch.reductions import locally, number, reduced
 from torchemu.frontends.torch.works import AhbmWork, Several
@@ -26,13 +26,16 @@ class CollectiveGroup(IssuingGroup):
         """Replaces the tensors on every rank by their reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.not_empty("allreduce", tensors)
+        result, tensors = tensors, self._parts("all_reduce", tensors, opts if op is None else op)
         op = self._op(opts if op is None else op, tensors[0])
+        if len(tensors) > 1:
+            checks.one_layout("allreduce", tensors)
         if tensors[0].layout is not torch.strided:
             return sparse.all_reduce(self, tensors, op)
         if len(tensors) > 1:
             return self._allreduce_across(tensors, op, opts)
         checks.without_gaps(self.backend, tensors)
-        return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
+        return self._issue(_reducing("all_reduce", op), tensors, None, result, opts)
 
     def _allreduce_across(self, tensors: Sequence[torch.Tensor], op: Any, opts: Any) -> Any:
         """Replaces several tensors of each rank by the reduction of all, as gloo does; the rank waits for it here.
@@ -53,7 +56,9 @@ class CollectiveGroup(IssuingGroup):
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """allreduce of several tensors as one operation."""
-        checks.not_empty("allreduce", tensors)
+        checks.not_empty("allreduce_coalesced", tensors)
+        on_host = session.current().is_on_host(tensors[0])
+        checks.coalesced(self._backend_for(on_host), tensors, on_host)
         checks.together(self.backend, tensors)
         call = _reducing("all_reduce_coalesced", self._op(opts, tensors[0]))
         return self._issue(call, tensors, None, tensors, opts)
@@ -63,11 +68,13 @@ class CollectiveGroup(IssuingGroup):
         root = _root("broadcast", tensors, opts if root is None else root)
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.root("broadcast", root, self._size, self.backend)
+        checks.root_tensor(self.backend, "broadcast", opts, len(tensors))
         if len(tensors) > 1:
             return self._broadcast_across(tensors, root, opts)
+        result, tensors = tensors, self._parts("broadcast", tensors)
         checks.without_gaps(self.backend, tensors)
         ins: Tensors | None = None if self._rank == root else []
-        return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
+        return self._issue(_call("broadcast", root), tensors, ins, result, opts)
 
     def _broadcast_across(self, tensors: Sequence[torch.Tensor], root: int, opts: Any) -> Any:
         """Replaces several tensors of each rank by one of the root's, as gloo does; the rank waits for it here.
@@ -77,14 +84,13 @@ class CollectiveGroup(IssuingGroup):
         """
         checks.alone(self.backend, tensors)
         checks.alike("broadcast", tensors[1:], tensors[0])
-        number = getattr(opts, "rootTensor", 0)
-        if not 0 <= number < len(tensors):
-            checks.refuse("broadcast", f"invalid root tensor: {number}")
-        work = self.broadcast(tensors[number], root)
+        of_root = tensors[getattr(opts, "rootTensor", 0)]
+        ins: Tensors | None = None if self._rank == root else []
+        work = self._issue(_call("broadcast", root), [of_root], ins, tensors, opts)
         work.wait()
         for other in tensors:
-            if other is not tensors[number]:
-                other.copy_(tensors[number])
+            if other is not of_root:
+                other.copy_(of_root)
         return work
 
     def reduce(
@@ -95,24 +101,49 @@ class CollectiveGroup(IssuingGroup):
         root = _root("reduce", tensors, opts)
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.root("reduce", root, self._size, self.backend)
+        checks.root_tensor(self.backend, "reduce", opts, len(tensors))
+        checks.single("reduce", tensors)
+        given = op if isinstance(opts, int) else opts
+        result, tensors = tensors, self._parts("reduce", tensors, given)
         checks.without_gaps(self.backend, tensors)
-        call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts, tensors[0]), root)
+        call = _reducing("reduce", self._op(given, tensors[0]), root)
         if self._rank == root:
-            return self._issue(call, tensors, None, tensors, opts)
-        return self._issue(call, [], tensors, tensors, opts)
+            return self._issue(call, tensors, None, result, opts)
+        return self._issue(call, [], tensors, result, opts)
 
     def allgather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives every rank the tensors of all in a list."""
         if isinstance(ins, torch.Tensor):
             outs, ins = [outs], [ins]
-        checks.not_empty("allgather", ins)
+        checks.not_empty("allgather", ins, "input ")
         if len(ins) != len(outs):
             checks.refuse("allgather", "requires input/output tensor lists to have the same length")
-        works = [self._all_gather(i, o, t, opts) for i, (o, t) in enumerate(zip(outs, ins, strict=True))]
-        return works[0] if len(works) == 1 else Several(works, outs)
+        return self._all_gather(outs[0], ins[0], opts) if len(ins) == 1 else self._allgather_across(outs, ins, opts)
 
-    def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor, opts: Any) -> AhbmWork:
-        checks.as_many("allgather", "output", index, outs, self._size, self.backend)
+    def _allgather_across(self, outs: Sequence[list[torch.Tensor]], ins: Tensors, opts: Any) -> Any:
+        """Gives every list the tensors of all ranks, of which each brings several, as gloo does; the rank waits for it
+        here.
+
+        Raises:
+            RuntimeError: the backend is NCCL's, or tensors are not alike, or missing.
+        """
+        checks.alone(self.backend, ins)
+        for index, row in enumerate(outs):
+            checks.as_many("allgather", "output", index, row, self._size * len(ins), self.backend)
+        checks.alike("allgather", ins, ins[0])
+        for row in outs:
+            checks.alike("allgather", row, ins[0])
+        first, *others = outs
+        works = [self._all_gather(first[i :: len(ins)], given, opts) for i, given in enumerate(ins)]
+        for work in works:
+            work.wait()
+        for row in others:
+            for out, found in zip(row, first, strict=True):
+                out.copy_(found)
+        return Several(works, outs)
+
+    def _all_gather(self, outs: list[torch.Tensor], given: torch.Tensor, opts: Any) -> AhbmWork:
+        checks.as_many("allgather", "output", 0, outs, self._size, self.backend)
         checks.without_gaps(self.backend, [given])
         # NCCL's members may bring tensors of different sizes.
         is_gloos = self._backend_for(session.current().is_on_host(given)) == "gloo"
@@ -128,6 +159,7 @@ class CollectiveGroup(IssuingGroup):
         checks.not_empty("allgather_coalesced", ins)
         if len(outs) != self._size:
             checks.refuse("allgather_coalesced", "output lists should be equal to world size")
+        checks.gathered_coalesced(outs, ins)
         blocks = [tensor for row in outs for tensor in row]
         return self._issue(_call("all_gather_coalesced"), blocks, ins, outs, opts)
 
@@ -150,6 +182,8 @@ class CollectiveGroup(IssuingGroup):
         """Gives each rank the reduction of the tensors that are for it."""
         if isinstance(outs, torch.Tensor):
             outs, ins = [outs], [ins]
+        if self.backend == "gloo" and len(outs) != 1:
+            raise RuntimeError("reduce_scatter only supports 1 output")
         if any(len(given) != self._size for given in ins):
             raise RuntimeError("invalid input tensor list size, must be world size")
         if self._backend_for(session.current().is_on_host(outs[0])) == "gloo":
@@ -180,11 +214,13 @@ class CollectiveGroup(IssuingGroup):
             outs, ins = [outs] if outs else [], [ins]
         checks.root("gather", root, self._size, self.backend)
         checks.alone(self.backend, ins)
-        checks.single("gather", ins, "input")
+        checks.single("gather", ins, "input ")
         checks.without_gaps(self.backend, ins)
         if self._rank == root:
             checks.of_root(self.backend, "gather", "output", outs, self._size)
             checks.alike("gather", outs[0], ins[0], backend=self.backend)
+        else:
+            checks.of_no_root(self.backend, "gather", "output", outs)
         if self.backend == "gloo" and ins[0].is_complex():
             raise RuntimeError("Invalid scalar type: gloo has no gather of complex numbers")
         gathered = outs[0] if self._rank == root else []
@@ -206,10 +242,12 @@ class CollectiveGroup(IssuingGroup):
             outs, ins = [outs], [ins] if ins else []
         checks.root("scatter", root, self._size, self.backend)
         checks.alone(self.backend, outs)
-        checks.single("scatter", outs, "output")
+        checks.single("scatter", outs, "output ")
         if self._rank == root:
             checks.of_root(self.backend, "scatter", "input", ins, self._size)
             checks.alike("scatter", ins[0], outs[0], backend=self.backend)
+        else:
+            checks.of_no_root(self.backend, "scatter", "input", ins)
         return self._issue(_call("scatter", root), outs, ins[0] if self._rank == root else [], outs, opts)
 
     def alltoall(self, outs: Tensors, ins: Tensors, opts: Any = None, timeout: timedelta | None = None) -> Any:
@@ -238,6 +276,7 @@ class CollectiveGroup(IssuingGroup):
 
     all_to_all_single = alltoall_base
 
+    @compared
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Ends for each rank after it has begun for all."""
         token = [torch.zeros(1, dtype=torch.uint8, device="cpu")]
@@ -266,11 +305,26 @@ class CollectiveGroup(IssuingGroup):
         """Splits a tensor for all ranks into the part of each."""
         return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
 
+    def _parts(self, operation: str, tensors: Sequence[torch.Tensor], options: Any = None) -> Sequence[torch.Tensor]:
+        """Returns the real and imaginary parts in place of complex numbers, as NCCL's group takes these.
+
+        Raises:
+            RuntimeError: the options' reduction cannot be done part by part.
+        """
+        if self.backend != "nccl" or not any(tensor.is_complex() for tensor in tensors):
+            return tensors
+        checks.by_parts(operation, _op_of(options))
+        return [torch.view_as_real(tensor) if tensor.is_complex() else tensor for tensor in tensors]
+
     def _op(self, options: Any, tensor: torch.Tensor) -> Any:
         """The reduce op of options, or an op that takes their place, for such tensors."""
-        op = dist.ReduceOp.SUM if options is None else getattr(options, "reduceOp", options)
+        op = _op_of(options)
         checks.reduction(self.backend, op, tensor.dtype)
         return op
+
+
+def _op_of(options: Any) -> Any:
+    return dist.ReduceOp.SUM if options is None else getattr(options, "reduceOp", options)
 
 
 def _root(operation: str, tensors: Any, options: Any) -> int:

@@ -22,7 +22,9 @@ from torchemu.c10d.hooks import NanCheckHook, detach
 from torchemu.frontends.torch import (
     buffers,
     checkpoints,
+    checks,
     compilers,
+    detailed,
     device,
     futures,
     hooked,
@@ -34,6 +36,7 @@ from torchemu.frontends.torch import (
     membership,
     nccl_methods,
     normalizing,
+    offloading,
     packages,
     profiles,
     program_groups,
@@ -51,6 +54,7 @@ from torchemu.frontends.torch import (
 )
 from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
+from torchemu.frontends.torch.issuing import DEFAULT
 from torchemu.frontends.torch.nccl_methods import NcclMethods
 from torchemu.frontends.torch.rpc import installing as rpc
 from torchemu.frontends.torch.session import Session
@@ -148,6 +152,7 @@ def _install_devices(run: Session) -> None:
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
     run.on_load["torch.distributed._tools.runtime_estimator"] = functools.partial(_refuse_estimates, run)
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
+    offloading.install(run)
     if not run.data:
         verify = device.timing.with_elements(dist._verify_params_across_processes)
         run.replace(
@@ -431,6 +436,8 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
                 made[0].prefixes = stores.prefixes_since(before)
                 if kwargs.get("device_id") is not None:
                     made[0].bound_device_id = kwargs["device_id"]
+                if c10d.get_debug_level() == dist.DebugLevel.DETAIL and c10d._GLOO_AVAILABLE:
+                    _wrapped(made[0], str(name), store, group_rank, group_size, made[0].timeout)
             return made
         finally:
             _asking.pop()
@@ -469,10 +476,29 @@ def _install_backends(run: Session) -> None:
             run.replace(module, name, kind)
     run.replace(c10d, "_NCCL_AVAILABLE", True)
     run.replace(c10d, "_GLOO_AVAILABLE", True)
-    run.replace(c10d, "_create_process_group_wrapper", lambda wrapped_pg, **_: wrapped_pg)
+    for module in (c10d, dist):
+        run.replace(module, "_create_process_group_wrapper", _wrapped)
     for module in (c10d, dist):
         run.replace(module, "is_nccl_available", lambda: True)
         run.replace(module, "is_gloo_available", lambda: True)
+
+
+def _wrapped(
+    wrapped_pg: Any, store_prefix: str, store: Any, rank: int, world_size: int, timeout: timedelta = DEFAULT
+) -> Any:
+    """Lets a group compare what its ranks call; not where ranks stand for others, which do not come.
+
+    Raises:
+        AssertionError: the program has it that there is no gloo.
+    """
+    if not c10d._GLOO_AVAILABLE:
+        raise AssertionError("ProcessGroupWrapper unsupported without GLOO backend.")
+    if isinstance(wrapped_pg, AhbmGroup) and session.current().world.calls is None:
+        of = wrapped_pg.membership
+        beside = membership.shared(f"{of.name}/meeting", of.members, are_world_ranks=True)
+        gloo = AhbmGroup(dist.PrefixStore(f"{store_prefix}/meeting", store), rank, beside, "gloo", timeout)
+        wrapped_pg.meeting = detailed.Meeting(wrapped_pg, gloo, checks.duration(timeout))
+    return wrapped_pg
 
 
 def register() -> None:

@@ -121,6 +121,7 @@ class IssuingGroup(Named, dist.ProcessGroup):
         self._splits = 0
         self.is_placed = False  # it is known on which devices it is
         self.monitored = 0  # monitored barriers so far
+        self.meeting: Any = None  # of ranks before collectives, at the debug level DETAIL; see detailed
         self._extra = timedelta()  # for the next operation, beside the limit
         self._limit, self._is_counted_on = DEFAULT, False
         self._options: Any = None
@@ -150,7 +151,7 @@ class IssuingGroup(Named, dist.ProcessGroup):
         if self.hooks is None:
             return self._start(asked)
         start, call = functools.partial(self._start, asked), asked.call
-        tensors = asked.outs, asked.ins or []
+        tensors = asked.outs, asked.given
         return self.hooks.around(
             self, start, TABLE.told(call.name, call.kind), call.root, tensors, asked.is_asynchronous
         )

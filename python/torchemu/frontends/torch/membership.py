@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch.distributed as dist
 
@@ -27,6 +28,7 @@ class Membership:
         maker, site: the rank that came first, and from where.
         key: by which the members find it.
         left: the members that have left the group.
+        told: what members have said of their calls, by the number of the meeting and the group rank; see detailed.
     """
 
     handle: int
@@ -37,6 +39,7 @@ class Membership:
     site: str
     key: object
     left: set[int] = field(default_factory=set)
+    told: dict[int, dict[int, Any]] = field(default_factory=dict)
 
 
 _made: RankLocal[Counter[object]] = RankLocal(Counter)  # how often this rank has made a group of a name and an era

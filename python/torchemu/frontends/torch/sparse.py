@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from torchemu.frontends.torch import checks
 from torchemu.frontends.torch.works import Several
 
 if TYPE_CHECKING:
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def all_reduce(group: AhbmGroup, tensors: list[torch.Tensor], op: Any) -> Any:
-    """all_reduce of sparse tensors: every rank gets the indices and values of all, and adds them up.
+    """all_reduce of sparse tensors: every rank gets the indices and values of all, and adds them up; also where each
+    brings several.
 
     Raises:
-        RuntimeError: another layout, another op than SUM, or NCCL, which has none.
+        RuntimeError: another layout, another op than SUM, or NCCL, which has none; the tensors are not alike.
     """
     if group.backend == "nccl":
         raise RuntimeError("NCCL does not support all_reduce with sparse tensors. Please use dense tensors instead.")
@@ -28,12 +30,14 @@ def all_reduce(group: AhbmGroup, tensors: list[torch.Tensor], op: Any) -> Any:
             "ProcessGroupGloo::allreduce: unsupported reduction operation "
             "(allreduce of sparse tensors only works with ReduceOp.SUM)"
         )
+    checks.alike("allreduce", tensors[1:], tensors[0])
+    total = _summed(group, sum(tensors[1:], tensors[0]))
     for tensor in tensors:
-        _sum(group, tensor)
+        tensor.copy_(total)
     return _Done(tensors)
 
 
-def _sum(group: AhbmGroup, tensor: torch.Tensor) -> None:
+def _summed(group: AhbmGroup, tensor: torch.Tensor) -> torch.Tensor:
     mine = tensor.coalesce()
     counts = [torch.zeros(1, dtype=torch.int64) for _ in range(group.size())]
     group.allgather([counts], [torch.tensor([mine._nnz()])]).wait()
@@ -44,7 +48,7 @@ def _sum(group: AhbmGroup, tensor: torch.Tensor) -> None:
     total = parts[0]
     for part in parts[1:]:
         total = total + part
-    tensor.copy_(total.coalesce())
+    return total.coalesce()
 
 
 def _gathered(group: AhbmGroup, mine: torch.Tensor, sizes: list[int]) -> list[torch.Tensor]:

@@ -20,6 +20,7 @@ from torchemu.frontends.torch.device import (
     deferral,
     device_program_memory,
     fakes,
+    functional,
     generators,
     launches,
     mixing,
@@ -201,6 +202,8 @@ class RankMode(TorchDispatchMode):
 
     def communicated(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls a collective that returns its result."""
+        if op.name == "all_gather_into_tensor_out":
+            return functional.gathered_into(*args, **kwargs)
         return op.func(*args, **kwargs)
 
     def view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

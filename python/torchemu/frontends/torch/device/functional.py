@@ -1,4 +1,5 @@
-"""Functional collectives of tensors without elements: PyTorch's kernel for such makes a result and sends nothing."""
+"""Functional collectives that PyTorch's kernels cannot issue here: of tensors without elements, for which they make a
+result and send nothing, and one for which they want a backend in C++."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import _allow_inflight_collective_as_graph_input, _register_work
 from torch.distributed import distributed_c10d as c10d
 
 Works = Callable[..., Any]
@@ -41,6 +43,15 @@ def communicated(func: Any, name: str, args: Sequence[Any], kwargs: dict[str, An
     for tensor in listed:
         tensor.untyped_storage()._work = work
     return outs
+
+
+def gathered_into(given: torch.Tensor, group_size: int, group_name: str, *, out: torch.Tensor) -> torch.Tensor:
+    """Issues all_gather_into_tensor_out, as PyTorch's C++ would by the group's backend in C++, of which there is none.
+    Returns the given tensor for the result, which wait_tensor waits for."""
+    work = c10d._resolve_process_group(group_name)._allgather_base(out, given.contiguous())
+    if not _allow_inflight_collective_as_graph_input():  # else each work is known already
+        _register_work(out, work)
+    return out
 
 
 def _waited(tensor: torch.Tensor) -> torch.Tensor:
