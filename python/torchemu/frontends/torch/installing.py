@@ -31,6 +31,7 @@ from torchemu.frontends.torch import (
     hooks,
     host_tensors,
     import_locks,
+    launching,
     libraries,
     loading,
     membership,
@@ -75,7 +76,7 @@ def install(run: Session, seed: int) -> None:
     _install_backends(run)
     _install_errors(run)
     _install_recorder(run)
-    _install_refusals(run)
+    launching.install(run)
     profiles.install(run)
     _install_devices(run)
     reducers.install(run)
@@ -227,19 +228,6 @@ def _install_recorder(run: Session) -> None:
     for library in ("fr", "nccl"):
         run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace", flight_files.dump_trace)
         run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace_json", flight_files.dump_trace_json)
-
-
-def _install_refusals(run: Session) -> None:
-    """Lets what has no part in a simulated cluster say so in a line."""
-
-    def launch_agent(*_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError(
-            "torch.distributed.run: it starts processes of the system, which find no ranks of torchemu; let torchemu "
-            "run start the script, with --nproc-per-node, or start ranks by torch.multiprocessing.spawn"
-        )
-
-    launcher = "torch.distributed.launcher.api"
-    run.on_load[launcher] = lambda api: run.replace(api, "launch_agent", launch_agent)
 
 
 def _install_futures(run: Session) -> None:

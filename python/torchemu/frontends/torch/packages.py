@@ -3,23 +3,27 @@
 Such a package, Megatron say, is loaded once. Functions of its modules that set variables of the module say so in their
 code. Right after a module was executed, those variables are noted, its dicts, lists and sets, also those that are
 default values of functions, and what functions set on its classes. What they hold is exchanged when another rank goes
-on.
+on. Of packages that are not named here these are the modules that speak of torch.distributed, or of what torchrun tells
+a process, and of them what functions set.
 """
 
 from __future__ import annotations
 
 import copy
 import dis
+import importlib
 import importlib.machinery
 import inspect
 import operator
+import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends.torch.session import Session
+from torchemu.runtime.frames import is_installed
 
 PACKAGES = ("megatron", "megatron_core", "transformer_engine", "deepspeed", "accelerate")
 """Packages whose modules' variables are exchanged."""
@@ -45,8 +49,26 @@ PATCHES = {
 }
 """The functions of modules that take a rank's patches of PyTorch's classes away, and put them in place again."""
 
+_TOLD = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
+"""Variables of the environment by which torchrun tells a process who it is."""
+_KNOWING_RANKS = ("torch", "torchemu")
+"""Packages that have a state for each rank without this."""
+
+_bootstrap: Any = vars(importlib)["_bootstrap"]
 _MISSING = object()
 _INSTRUCTIONS = ("STORE_GLOBAL", "DELETE_GLOBAL")
+_LOADS_OWN = tuple(name for name in dis.opmap if name.startswith("LOAD_FAST"))
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
+
+
+def _one_of(*names: str) -> bytes:
+    """Returns the pattern of one of some instructions, among a function's."""
+    return b"[" + b"".join(re.escape(bytes([dis.opmap[name]])) for name in names) + b"]"
+
+
+_SETS = re.compile(_one_of(*_INSTRUCTIONS))
+_STORES = re.compile(_one_of(*_LOADS) + rb"\0*" + _one_of("STORE_ATTR", "COPY"))  # 0 are an instruction's caches
+_STORES_OWN = re.compile(_one_of(*_LOADS, *_LOADS_OWN) + rb"\0*" + _one_of("STORE_ATTR", "COPY"))
 _CONTAINERS = (dict, list, set)
 _PLAIN = (int, float, bool, str, type(None))
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
@@ -58,13 +80,14 @@ class Variable:
     Args:
         owner: the module, a class, a function or another object.
         name: its name.
+        is_there: it has been there before any function has set it, so that other ranks begin with what it is.
     """
 
     __slots__ = ("_first", "_get", "name", "owner")
 
-    def __init__(self, owner: Any, name: str) -> None:
+    def __init__(self, owner: Any, name: str, is_there: bool = True) -> None:
         self.owner, self.name, self._get = owner, name, vars(owner).get
-        self._first = _copied(self.value())
+        self._first = _copied(self.value()) if is_there else _MISSING
 
     def value(self) -> Any:
         """Returns the present value."""
@@ -120,12 +143,32 @@ def _copied(value: Any) -> Any:
     return copy.copy(value) if type(value) in _CONTAINERS else value
 
 
-class Variables:
-    """The variables of one run. They are exchanged when ranks change."""
+_lasting: dict[tuple[int, str], Variable] = {}
+"""Variables of modules that stay loaded when a run ends, by what has them and their names."""
 
-    def __init__(self) -> None:
-        self._all: list[Variable | Defaults] = []
+
+class Variables:
+    """The variables of one run. They are exchanged when ranks change.
+
+    Args:
+        noted: those that were noted before.
+    """
+
+    def __init__(self, noted: Iterable[Variable] = ()) -> None:
+        self._all: list[Variable | Defaults] = [*noted]
         self._kept: dict[runtime.Context | None, list[Any]] = {}
+
+    def note_set(self, module: types.ModuleType, code: types.CodeType) -> None:
+        """Notes what the functions of a module, of a package that is not named here, set in it and on its classes."""
+        own: list[tuple[Any, str]] = [(module, name) for name in sorted(_set_by(code))]
+        own += [(kind, name) for kind in _classes(module) for name in sorted(_set_on(kind, code))]
+        loaded = list(_stored(code))  # what no function has set
+        for owner, name in [*own, *_remembered(module, code)]:
+            if (id(owner), name) not in _lasting:
+                is_functions = isinstance(owner, types.FunctionType) and owner.__module__ == module.__name__
+                is_there = not is_functions or (owner.__name__, name) in loaded
+                variable = _lasting[id(owner), name] = Variable(owner, name, is_there)
+                self._all.append(variable)
 
     def note(self, module: types.ModuleType, code: types.CodeType | None) -> None:
         """Notes those of a module that has just been executed."""
@@ -183,13 +226,14 @@ def _registries(kind: type) -> list[str]:
 
 
 def _set_on(kind: type, code: types.CodeType) -> set[str]:
-    """Attributes of a class that functions of its module, of which it is given the code, may set: counters, say."""
+    """Returns attributes of a class that functions of its module, of which it is given the code, set: counters, say."""
+    classes = [[each.__name__] for each in kind.__mro__]
     return {
-        instruction.argval
+        attribute
         for inner in _functions(code)
-        if kind.__name__ in inner.co_names or inner.co_varnames[:1] == ("cls",)
-        for instruction in dis.get_instructions(inner)
-        if instruction.opname == "STORE_ATTR" and type(vars(kind).get(instruction.argval)) in _PLAIN
+        for owner, attribute in _stored(inner)
+        if owner == kind.__name__ or (owner == "cls" and inner.co_qualname.split(".")[-2:-1] in classes)
+        if type(vars(kind).get(attribute)) in _PLAIN
     }
 
 
@@ -212,6 +256,7 @@ def _set_by(code: types.CodeType) -> set[str]:
     return {
         instruction.argval
         for inner in _functions(code)
+        if _SETS.search(inner.co_code[::2])
         for instruction in dis.get_instructions(inner)
         if instruction.opname in _INSTRUCTIONS
     }
@@ -220,18 +265,30 @@ def _set_by(code: types.CodeType) -> set[str]:
 def _remembered(module: types.ModuleType, code: types.CodeType) -> list[tuple[Any, str]]:
     """Returns the attributes that functions of a module, of which it is given the code, set on functions and objects of
     its package: a cache of groups, say."""
-    names = {pair for inner in _functions(code) for pair in _stored(list(dis.get_instructions(inner)))}
+    names = {pair for inner in _functions(code) for pair in _stored(inner)}
     found = [(vars(module).get(owner), attribute) for owner, attribute in sorted(names)]
     return [(owner, attribute) for owner, attribute in found if _remembers(owner, _package(module.__name__))]
 
 
-def _stored(code: list[dis.Instruction]) -> Iterator[tuple[str, str]]:
-    """Yields what a function sets as an attribute of a global name, by ``=`` or, say, ``+=``: the names of both."""
-    for owner, second, third in zip(code, code[1:], code[2:], strict=False):
-        if owner.opname == "LOAD_GLOBAL" and second.opname == "STORE_ATTR":
-            yield owner.argval, second.argval
-        elif owner.opname == "LOAD_GLOBAL" and (second.opname, third.opname) == ("COPY", "LOAD_ATTR"):
-            yield owner.argval, third.argval
+def _stored(code: types.CodeType) -> Iterator[tuple[str, str]]:
+    """Yields what a function, or the module itself, sets as an attribute of a global name, or of the class that it is a
+    method of, by ``=`` or, say, ``+=``: the names of both."""
+    is_of_class = code.co_varnames[:1] == ("cls",)
+    if not (_STORES_OWN if is_of_class else _STORES).search(code.co_code[::2]):
+        return
+    does = list(dis.get_instructions(code))
+    for first, second, third in zip(does, does[1:], does[2:], strict=False):
+        owner = first.argval
+        if is_of_class and first.opname in _LOADS_OWN:
+            owner = owner[-1] if isinstance(owner, tuple) else owner
+            if owner != "cls":
+                continue
+        elif first.opname not in _LOADS:
+            continue
+        if second.opname == "STORE_ATTR":
+            yield owner, second.argval
+        elif (second.opname, third.opname) == ("COPY", "LOAD_ATTR"):
+            yield owner, third.argval
 
 
 def _remembers(owner: Any, package: str) -> bool:
@@ -240,6 +297,15 @@ def _remembers(owner: Any, package: str) -> bool:
         return True
     is_object = not isinstance(owner, type | types.ModuleType) and hasattr(owner, "__dict__")
     return is_object and _package(type(owner).__module__) == package
+
+
+def _speaks_of_ranks(code: types.CodeType) -> bool:
+    """Returns whether the code of a module names torch.distributed, or what torchrun tells a process."""
+    inner = [code, *_functions(code)]
+    names = set().union(*(each.co_names for each in inner))
+    if {"torch", "distributed"} <= names or any(name.startswith("torch.distributed") for name in names):
+        return True
+    return not _TOLD.isdisjoint(const for each in inner for const in each.co_consts if isinstance(const, str))
 
 
 def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -263,6 +329,21 @@ class _Noting(importlib.machinery.SourceFileLoader):
             self.variables.note(module, self.get_code(module.__name__))
         if self.waiting is not None:
             self.waiting(module)
+
+
+def _executing(variables: Variables) -> Callable[[importlib.machinery.SourceFileLoader, types.ModuleType], None]:
+    """Returns the method by which loaders execute a module, which notes what functions of a package's set."""
+
+    def exec_module(self: importlib.machinery.SourceFileLoader, module: types.ModuleType) -> None:
+        code = self.get_code(module.__name__)
+        if code is None:
+            raise ImportError(f"cannot load module {module.__name__!r} when get_code() returns None")
+        _bootstrap._call_with_frames_removed(exec, code, vars(module))
+        is_known = _package(module.__name__) in (*PACKAGES, *SETTING, *_KNOWING_RANKS)
+        if not is_known and is_installed(self.path) and _speaks_of_ranks(code):
+            variables.note_set(module, code)
+
+    return exec_module
 
 
 class _Finder:
@@ -291,13 +372,15 @@ class _Finder:
 
 def install(run: Session) -> None:
     """Gives ranks variables of their own, until the run ends."""
-    variables = Variables()
+    variables = Variables(_lasting.values())
     for name in ATTRIBUTES:
         if name in sys.modules:
             variables.note_attributes(sys.modules[name])
     for name, act in run.on_load.items():
         if name in sys.modules:
             act(sys.modules[name])
+    loader = importlib.machinery.SourceFileLoader
+    run.replace(loader, "exec_module", _executing(variables))
     finder = _Finder(variables, run.on_load)
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)

@@ -1,0 +1,140 @@
+"""Installed packages are loaded once; what their functions keep of a process is each rank's own."""
+
+import sys
+import types
+
+import pytest
+import torch.distributed as dist
+
+import torchemu
+from torchemu.frontends.torch import packages
+
+SPEAKING = """
+import os
+import torch.distributed as dist
+group, calls = None, 0
+FILLED = {}
+
+def register(name):
+    FILLED[name] = len(FILLED)
+
+def start():
+    global group, calls
+    calls += 1
+    if group is None:
+        group = dist.new_group([0, 1, 2])
+    return group
+
+def info():
+    found = getattr(info, "found", None)
+    if found is None:
+        found = info.found = int(os.environ["RANK"])
+    return found
+
+def steps():
+    steps.count += 10
+    return steps.count
+
+class State:
+    shared = None
+    def __init__(self, value):
+        State.shared = value
+        self.other = value
+    @classmethod
+    def count(cls):
+        cls.counted = getattr(cls, "counted", 0) + 1
+        return cls.counted
+
+steps.count = 3
+info()
+register("first")
+"""
+BESIDE = """
+import spoken_of
+spoken_of.register("second")
+remembered = None
+
+def remember(value):
+    global remembered
+    remembered = value
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "spoken_of.py").write_text(SPEAKING)
+    (folder / "spoken_beside.py").write_text(BESIDE)
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    for name in ("spoken_of", "spoken_beside"):
+        sys.modules.pop(name, None)
+
+
+def test_what_functions_keep_is_a_ranks_own(folder):
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        import spoken_of
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        for _ in range(rank + 1):
+            dist.barrier(spoken_of.start())
+        assert spoken_of.info() == rank  # the first rank has called it while the module was loaded
+        spoken_of.State(rank)
+        counts = [spoken_of.State.count() for _ in range(rank)]
+        numbers = [spoken_of.steps() for _ in range(rank)]
+        for _ in range(2 - rank):
+            dist.barrier(spoken_of.start())
+        assert spoken_of.State.shared == rank and spoken_of.calls == 3
+        assert counts == [1, 2][:rank] and numbers == [13, 23][:rank]
+        import spoken_beside
+
+        assert (
+            spoken_of.FILLED == spoken_beside.spoken_of.FILLED == {"first": 0, "second": 1}
+        )  # an import fills it once
+
+    program()
+    assert sys.modules["spoken_of"].group is None and sys.modules["spoken_of"].calls == 0
+    program()  # the module is loaded still
+
+
+def test_which_modules_speak_of_ranks():
+    speaking = [
+        "import torch.distributed as dist",
+        "from torch import distributed",
+        "from torch.distributed.fsdp import FSDP",
+        "import torch\ndef rank():\n    return torch.distributed.get_rank()",
+        "import os\ndef rank():\n    return os.environ.get('LOCAL_RANK')",
+    ]
+    silent = ["import torch", "import distributed", "RANK = 3", "def f(rank='rank'):\n    import numpy.distributed"]
+    for source in (*speaking, *silent):
+        assert packages._speaks_of_ranks(compile(source, "x", "exec")) == (source in speaking), source
+
+
+def test_what_is_set_on_a_class_is_told_from_what_is_set_on_its_objects():
+    source = """
+class Base:
+    made = 0
+    given = None
+    @classmethod
+    def make(cls):
+        cls.made = cls.made + 1
+        cls.last = cls
+class Derived(Base):
+    other = 0
+class Apart:
+    made, given = 0, 1
+    def use(self):
+        self.made = Base
+def apart(cls):
+    cls.given = 3
+class Last:
+    def use(self):
+        Base.given = self
+"""
+    module, code = types.ModuleType("x"), compile(source, "x", "exec")
+    exec(code, vars(module))
+    found = {kind.__name__: packages._set_on(kind, code) for kind in (module.Base, module.Derived, module.Apart)}
+    assert found == {"Base": {"made", "last", "given"}, "Derived": {"made", "last"}, "Apart": set()}
