@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
@@ -24,8 +23,8 @@ from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.works import Several
 from torchemu.runtime import launches
 
-_KEEPS_ORDER = "backend" in inspect.signature(dist.split_group).parameters
-"""PyTorch, from 2.15 on, numbers the ranks of a group that is split off in the order in which they are given."""
+_KEEPS_ORDER = hasattr(dist, "gather_single")
+"""PyTorch, from 2.14 on, numbers the ranks of a group that is split off in the order in which they are given."""
 
 
 class AhbmGroup(Hooked, CollectiveGroup):
@@ -153,7 +152,7 @@ class AhbmGroup(Hooked, CollectiveGroup):
         device_types: Sequence[torch.device] | None = None,
     ) -> AhbmGroup | None:
         """A group of some of the ranks; None on the others. It is for the devices that are named, or all that this one
-        is for. PyTorch before 2.15 numbers the ranks as they are here, others as they are given."""
+        is for. PyTorch before 2.14 numbers the ranks as they are here, others as they are given."""
         number, self._splits = self._splits, self._splits + 1
         if self._rank not in new_ranks:
             return None

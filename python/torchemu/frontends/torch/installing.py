@@ -297,6 +297,12 @@ def _limit(options: Any, timeout: timedelta | None) -> timedelta | None:
     return timeout if options is None else getattr(options, "_timeout", options)
 
 
+def _check_stays(enable_reconfigure: bool) -> None:
+    """Refuses to make a group that could get other members."""
+    if enable_reconfigure:
+        raise NotImplementedError("groups whose members change (enable_reconfigure) are not simulated")
+
+
 class ProcessGroupGloo(AhbmGroup):
     """A group that the program has asked for as gloo."""
 
@@ -311,8 +317,7 @@ class ProcessGroupGloo(AhbmGroup):
         timeout: timedelta | None = None,
         enable_reconfigure: bool = False,
     ) -> None:
-        if enable_reconfigure:
-            raise NotImplementedError("groups whose members change (enable_reconfigure) are not simulated")
+        _check_stays(enable_reconfigure)
         super().__init__(store, rank, _asked(store, rank, size), "gloo", _limit(options, timeout))
         group_makers.note(self.membership.handle, self.membership.name, self.membership.members)
         self._take_options(options if isinstance(options, _GlooOptions) else _GlooOptions())
@@ -332,6 +337,7 @@ class ProcessGroupNCCL(NcclMethods):
     NCCLConfig = NCCLConfig
 
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
+        _check_stays(getattr(options, "enable_reconfigure", False))
         super().__init__(store, rank, _asked(store, rank, size), "nccl", _limit(options, timeout))
         self._take_options(options if isinstance(options, _Options) else _Options())
 

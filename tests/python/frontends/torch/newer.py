@@ -3,6 +3,6 @@
 import pytest
 
 names_of_before = pytest.mark.filterwarnings(
-    r"ignore:.*is deprecated.*torch\.(compile|export|distributed\._functional_collectives):FutureWarning"
+    r"ignore:.*is deprecated.*torch\.(compile|export|distributed\.\w+):FutureWarning"
 )
 """Functions have other names since, and torch.jit other things in its place."""

@@ -4,6 +4,7 @@ import inspect
 import json
 import pathlib
 
+import newer
 import pytest
 import record_nccl
 import torch
@@ -14,7 +15,7 @@ import torchemu
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("recorded_nccl.json").read_text())["answers"]
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*will be deprecated:FutureWarning")
+pytestmark = [newer.names_of_before, pytest.mark.filterwarnings("ignore:.*will be deprecated:FutureWarning")]
 
 LET_PASS = {
     "all_reduce PREMUL bfloat16": "NCCL's zeros are a mistake",

@@ -280,7 +280,7 @@ def test_every_operator_of_pytorchs_has_an_answer():
 
 
 HAS_BLOCKS = hasattr(symmetric, "all_to_all_nd")
-newer = pytest.mark.skipif(not HAS_BLOCKS, reason="PyTorch before 2.15")
+newer = pytest.mark.skipif(not HAS_BLOCKS, reason="PyTorch before 2.14")
 
 
 @newer

@@ -1,5 +1,6 @@
 """Calls of process groups themselves, as PyTorch's own tests and hooks of DDP make them; what gloo and NCCL give."""
 
+import inspect
 import os
 import time
 from datetime import timedelta
@@ -261,10 +262,11 @@ def test_a_group_of_two_backends_is_split_as_its_devices_can_be():
     assert mine.item() == (3 if rank < 2 else 7)
 
 
-newer = pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="PyTorch before 2.15")
+newer = pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="PyTorch before 2.14")
+splits = pytest.mark.skipif("No device" in inspect.getsource(dist.split_group), reason="PyTorch before 2.15")
 
 
-@newer
+@splits
 @pytest.mark.parametrize("backend", ["gloo", "nccl", "cpu:gloo,cuda:nccl"])
 @torchemu.distributed(world_size=4, torch="real")
 def test_ranks_of_a_split_are_in_the_order_of_the_list(backend):
@@ -284,7 +286,7 @@ def test_ranks_of_a_split_are_in_the_order_of_the_list(backend):
         assert group.group_desc == f"default_pg:split:{turn}"
 
 
-@newer
+@splits
 @torchemu.distributed(world_size=4, torch="real")
 def test_a_group_of_two_backends_is_split_for_one_of_them():
     rank = int(os.environ["RANK"])
@@ -311,6 +313,14 @@ def test_works_know_how_long_they_may_take(backend):
     for refused in (world.suspend, world.resume, world.memory_stats):
         with pytest.raises(RuntimeError, match=r"does not support suspend|nothing to suspend, resume"):
             refused()
+
+
+@newer
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@real
+def test_groups_keep_their_members(backend):
+    with pytest.raises(NotImplementedError, match="enable_reconfigure"):
+        dist.init_process_group(backend, enable_reconfigure=True)
 
 
 @newer
