@@ -49,7 +49,7 @@ from torchemu.frontends.torch import (
     symmetric,
     workers,
 )
-from torchemu.frontends.torch.batches import batching
+from torchemu.frontends.torch.batches import batching, in_place
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.nccl_methods import NcclMethods
 from torchemu.frontends.torch.rpc import installing as rpc
@@ -182,6 +182,9 @@ def _install_devices(run: Session) -> None:
     batch = batching(c10d.batch_isend_irecv)
     for module in (c10d, dist):
         run.replace(module, "batch_isend_irecv", batch)
+    functional = importlib.import_module("torch.distributed._functional_collectives")
+    if hasattr(functional, "batch_p2p_ops_inplace"):
+        run.replace(functional, "batch_p2p_ops_inplace", in_place)
     run.replace(torch._C, "_get_accelerator", get_accelerator)  # gloo's collectives are for the host's tensors
     run.is_on_host = device.places.is_on_host
     symmetric.install(run)
@@ -233,6 +236,13 @@ def _install_refusals(run: Session) -> None:
             "run start the script, with --nproc-per-node, or start ranks by torch.multiprocessing.spawn"
         )
 
+    def watch(*_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(
+            "torch.distributed._watchdog: it looks at events by a thread and a clock of the system's; timeouts of "
+            "process groups pass in simulated time, and what nobody can end is reported as a deadlock"
+        )
+
+    run.on_load["torch.distributed._watchdog"] = lambda module: run.replace(module._Watchdog, "__init__", watch)
     launcher = "torch.distributed.launcher.api"
     run.on_load[launcher] = lambda api: run.replace(api, "launch_agent", launch_agent)
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed import _functional_collectives as functional
 from torch.distributed.algorithms.ddp_comm_hooks import quantization_hooks
 
 import torchemu
@@ -313,6 +314,33 @@ def test_works_know_how_long_they_may_take(backend):
     for refused in (world.suspend, world.resume, world.memory_stats):
         with pytest.raises(RuntimeError, match=r"does not support suspend|nothing to suspend, resume"):
             refused()
+
+
+@pytest.mark.skipif(not hasattr(functional, "batch_p2p_ops_inplace"), reason="PyTorch before 2.15")
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@pytest.mark.parametrize("waits_for_all", [False, True])
+@real
+def test_a_batch_of_messages_is_waited_for_by_its_tensors(backend, waits_for_all):
+    rank, world = joined(backend)
+    device = "cpu" if backend == "gloo" else "cuda"
+    sent, got = torch.tensor([rank + 1.0, 5.0], device=device), torch.zeros(2, device=device)
+    group = world if waits_for_all else world.group_name
+    given = ["isend", "irecv"], [1 - rank] * 2, [3, 3], [sent, got], group
+    results = functional.batch_p2p_ops_inplace(*given)
+    functional.wait_tensors(results) if waits_for_all else [functional.wait_tensor(t) for t in results]
+    assert got.tolist() == [2.0 - rank, 5.0] and results[0].tolist() == sent.tolist()
+
+
+def test_watchdogs_of_pytorchs_are_refused():
+    watchdog = pytest.importorskip("torch.distributed._watchdog")
+
+    @real
+    def program():
+        for call in (watchdog.init, lambda: watchdog.cpu_timeout(3), lambda: watchdog.stream_complete(print)):
+            with pytest.raises(NotImplementedError, match="simulated time"):
+                call()
+
+    program()
 
 
 @newer
