@@ -8,6 +8,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 TORCH_VENV := .venv-torch
 TORCH_PY := $(TORCH_VENV)/bin/python
+NEWEST_VENV := .venv-torch-newest
+NEWEST_PY := $(NEWEST_VENV)/bin/python
 BROWSER := build/browser
 PYRIGHT := build/pyright
 LIBRARIES := build/libraries
@@ -77,6 +79,21 @@ $(TORCH_VENV)/.requirements: python/requirements.lock python/requirements-torch.
 $(TORCH_VENV)/.installed: pyproject.toml python/build_backend/hatch_build.py $(TORCH_VENV)/.requirements
 	@$(STEP) "installing torchemu in place, beside PyTorch" \
 		$(TORCH_PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The same of the newest PyTorch that is supported.
+$(NEWEST_VENV)/.created: $(VENV)/.created
+	@$(STEP) "creating $(NEWEST_VENV)" $(PY) -m venv --clear $(NEWEST_VENV)
+	@touch $@
+
+$(NEWEST_VENV)/.requirements: python/requirements.lock python/requirements-torch-newest.lock $(NEWEST_VENV)/.created
+	@$(STEP) "installing the newest PyTorch" $(NEWEST_PY) -m pip install --quiet \
+		--requirement python/requirements.lock --requirement python/requirements-torch-newest.lock
+	@touch $@
+
+$(NEWEST_VENV)/.installed: pyproject.toml python/build_backend/hatch_build.py $(NEWEST_VENV)/.requirements
+	@$(STEP) "installing torchemu in place, beside the newest PyTorch" \
+		$(NEWEST_PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 ## Benches
@@ -152,6 +169,15 @@ OWN := tests/python/launch/test_own_attributes.py \
 .PHONY: test-torch
 test-torch: torch ## the tests of the front end for the installed PyTorch
 	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/frontends/torch $(OWN)
+
+# What versions of PyTorch differ in: words, operations, groups, graphs, symmetric memory; and that models train.
+NEWEST := $(addprefix tests/python/frontends/torch/test_,torch_training.py recorded.py recorded_nccl.py devices.py cuda.py \
+	wild.py programs.py ahead.py nn_functional.py fake_tensors.py registered_groups.py nccl_methods.py \
+	torch_group_calls.py torch_c10d.py torch_jit.py torch_loggers.py torch_profiles.py symmetric_multimem.py)
+
+.PHONY: test-newest
+test-newest: setup $(NEWEST_VENV)/.installed ## some of these tests with the newest PyTorch that is supported
+	@$(STEP) "pytest with the newest PyTorch" $(NEWEST_PY) -m pytest $(IN_PARALLEL) $(NEWEST)
 
 # Libraries of others that train with PyTorch; beside .venv-torch, so that `make test-torch` is the same with them and without.
 $(LIBRARIES)/.installed: python/requirements-libraries.lock $(TORCH_VENV)/.installed
@@ -242,5 +268,5 @@ pictures: torch $(BROWSER)/.installed ## make the pictures of docs anew (needs C
 
 .PHONY: clean
 clean: ## remove .venv and everything built
-	rm -rf $(VENV) $(TORCH_VENV) build dist python/torchemu/_core .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(NEWEST_VENV) build dist python/torchemu/_core .pytest_cache .ruff_cache .mypy_cache
 	find $(PY_PATHS) -name __pycache__ -type d -prune -exec rm -rf {} +

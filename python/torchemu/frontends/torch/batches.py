@@ -10,6 +10,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import _register_work
+from torch.distributed import _functional_collectives as functional
+from torch.distributed import distributed_c10d as c10d
 
 from torchemu.c10d.hooks import batched
 from torchemu.frontends.torch.groups import AhbmGroup
@@ -38,6 +41,24 @@ def batching(issue: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return [Several(works, [op.tensor for op in p2p_op_list])] if works else works
 
     return call
+
+
+def in_place(
+    op_list: Sequence[str], peer_list: Sequence[int], tag_list: Sequence[int], tensors: Sequence[Any], group_name: Any
+) -> list[Any]:
+    """Issues a batch of messages, and returns their tensors, for which wait_tensor waits: batch_p2p_ops_inplace. Its
+    operation in C++ asks for backends that ranks' groups have not."""
+    group = functional._resolve_group(group_name or dist.group.WORLD)
+    if isinstance(group, str):
+        group = c10d._resolve_process_group(group)
+    ops = [
+        dist.P2POp(getattr(dist, op), tensor, group=group, tag=tag, group_peer=peer)
+        for op, peer, tag, tensor in zip(op_list, peer_list, tag_list, tensors, strict=True)
+    ]
+    works = dist.batch_isend_irecv(ops)
+    for tensor in tensors:
+        _register_work(tensor, works[0] if len(works) == 1 else Several(works, list(tensors)))
+    return list(map(functional._maybe_wrap_tensor, tensors))
 
 
 _PIPELINING = os.path.join(os.path.dirname(dist.__file__), "pipelining", "")

@@ -23,6 +23,9 @@ from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.works import Several
 from torchemu.runtime import launches
 
+_KEEPS_ORDER = hasattr(dist, "gather_single")
+"""PyTorch, from 2.14 on, numbers the ranks of a group that is split off in the order in which they are given."""
+
 
 class AhbmGroup(Hooked, CollectiveGroup):
     """One rank's side of a group: what c10d asks of one beside its operations."""
@@ -72,15 +75,11 @@ class AhbmGroup(Hooked, CollectiveGroup):
         return self._store
 
     @property
-    def supports_splitting(self) -> bool:
-        """Answers as PyTorch's backend for devices does."""
-        return self._backend_for(on_host=False) != "gloo"
-
-    @property
     def supports_coalescing(self) -> bool:
         """Answers as PyTorch's backend of this name does."""
         return self.backend != "gloo"
 
+    supports_splitting = True
     supports_time_estimate = supports_shrinking = supports_reconfigure = supports_window = False
     supports_completion_hooks = supports_abort_hooks = False
 
@@ -106,6 +105,16 @@ class AhbmGroup(Hooked, CollectiveGroup):
         raise NotImplementedError("groups whose members change are not simulated: make a group of those that are left")
 
     get_reconfigure_handle = reconfigure
+
+    def suspend(self) -> NoReturn:
+        """Refuses to give back memory of NCCL's, which a simulated device has none of; gloo has its own words."""
+        if self.backend == "gloo":
+            raise RuntimeError("Backend gloo does not support suspend")
+        raise NotImplementedError(
+            "the memory of communicators is not simulated: a process group has nothing to suspend, resume or count"
+        )
+
+    resume = memory_stats = suspend
 
     def get_backend(self, device: Any) -> AhbmGroup:
         """The group itself: it is its own backend.
@@ -142,19 +151,23 @@ class AhbmGroup(Hooked, CollectiveGroup):
         group_desc: str | None = None,
         device_types: Sequence[torch.device] | None = None,
     ) -> AhbmGroup | None:
-        """A group of some of the ranks; None on the others. It is for all devices that this one is for."""
+        """A group of some of the ranks; None on the others. It is for the devices that are named, or all that this one
+        is for. PyTorch before 2.14 numbers the ranks as they are here, others as they are given."""
+        number, self._splits = self._splits, self._splits + 1
         if self._rank not in new_ranks:
             return None
-        self._splits += 1
-        name = group_name or f"{self._name}:split:{self._splits}"
-        mine = sorted(new_ranks)
+        name = group_name or f"{self._name}:split:{number}"
+        mine = list(new_ranks) if _KEEPS_ORDER else sorted(new_ranks)
         world_ranks = [self.membership.members[r] for r in mine]
-        membership = shared(name, world_ranks, are_world_ranks=True, is_parted=self._core != self._device_core)
-        made = self._like(dist.PrefixStore(f"{name}/", self._store), mine.index(self._rank), membership)
+        on_host = {torch.device(device).type == "cpu" for device in device_types or ()}
+        is_parted = self._core != self._device_core and len(on_host) != 1
+        membership = shared(name, world_ranks, are_world_ranks=True, is_parted=is_parted)
+        backend = self._backend_for(*on_host) if len(on_host) == 1 else self.backend
+        made = self._like(dist.PrefixStore(f"{name}/", self._store), mine.index(self._rank), membership, backend)
         if timeout is not None or opts is not None:
             made._options = copy.copy(opts or self._options)
             made._set_default_timeout(timeout or self._timeout)
-        made._set_group_desc(group_desc or f"{self._desc}:split:{self._splits}")
+        made._set_group_desc(group_desc or f"{self._desc}:split:{number}")
         return made
 
     def merge_remote_group(
@@ -174,16 +187,16 @@ class AhbmGroup(Hooked, CollectiveGroup):
         made._set_group_desc(group_desc or f"{self._desc}:merge")
         return made
 
-    def _like(self, store: Any, rank: int, membership: Membership) -> AhbmGroup:
-        """A group of the same kind with other members, with options of its own."""
+    def _like(self, store: Any, rank: int, membership: Membership, backend: str = "") -> AhbmGroup:
+        """A group of the same kind with other members, with options of its own, and this one's backend or another."""
         made = type(self).__new__(type(self))
-        AhbmGroup.__init__(made, store, rank, membership, self.backend, self._timeout)
+        AhbmGroup.__init__(made, store, rank, membership, backend or self.backend, self._timeout)
         made._set_group_name(membership.name)
         made._options = copy.copy(self._options)
         return made
 
     def comm_split_count(self) -> int:
-        """Counts the groups that have been split off."""
+        """Counts how often groups have been split off, with this rank or without it."""
         return self._splits
 
     def perform_nocolor_split(self, device: Any) -> None:

@@ -53,7 +53,7 @@ from torchemu.frontends.torch import (
     symmetric,
     workers,
 )
-from torchemu.frontends.torch.batches import batching
+from torchemu.frontends.torch.batches import batching, in_place
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.issuing import DEFAULT
 from torchemu.frontends.torch.nccl_methods import NcclMethods
@@ -76,6 +76,7 @@ def install(run: Session, seed: int) -> None:
     _install_backends(run)
     _install_errors(run)
     _install_recorder(run)
+    _install_refusals(run)
     launching.install(run)
     profiles.install(run)
     _install_devices(run)
@@ -188,6 +189,9 @@ def _install_devices(run: Session) -> None:
     batch = batching(c10d.batch_isend_irecv)
     for module in (c10d, dist):
         run.replace(module, "batch_isend_irecv", batch)
+    functional = importlib.import_module("torch.distributed._functional_collectives")
+    if hasattr(functional, "batch_p2p_ops_inplace"):
+        run.replace(functional, "batch_p2p_ops_inplace", in_place)
     run.replace(torch._C, "_get_accelerator", get_accelerator)  # gloo's collectives are for the host's tensors
     run.is_on_host = device.places.is_on_host
     symmetric.install(run)
@@ -228,6 +232,18 @@ def _install_recorder(run: Session) -> None:
     for library in ("fr", "nccl"):
         run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace", flight_files.dump_trace)
         run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace_json", flight_files.dump_trace_json)
+
+
+def _install_refusals(run: Session) -> None:
+    """Lets what has no part in a simulated cluster say so in a line."""
+
+    def watch(*_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(
+            "torch.distributed._watchdog: it looks at events by a thread and a clock of the system's; timeouts of "
+            "process groups pass in simulated time, and what nobody can end is reported as a deadlock"
+        )
+
+    run.on_load["torch.distributed._watchdog"] = lambda module: run.replace(module._Watchdog, "__init__", watch)
 
 
 def _install_futures(run: Session) -> None:
@@ -290,6 +306,12 @@ def _limit(options: Any, timeout: timedelta | None) -> timedelta | None:
     return timeout if options is None else getattr(options, "_timeout", options)
 
 
+def _check_stays(enable_reconfigure: bool) -> None:
+    """Refuses to make a group that could get other members."""
+    if enable_reconfigure:
+        raise NotImplementedError("groups whose members change (enable_reconfigure) are not simulated")
+
+
 class ProcessGroupGloo(AhbmGroup):
     """A group that the program has asked for as gloo."""
 
@@ -304,8 +326,7 @@ class ProcessGroupGloo(AhbmGroup):
         timeout: timedelta | None = None,
         enable_reconfigure: bool = False,
     ) -> None:
-        if enable_reconfigure:
-            raise NotImplementedError("groups whose members change (enable_reconfigure) are not simulated")
+        _check_stays(enable_reconfigure)
         super().__init__(store, rank, _asked(store, rank, size), "gloo", _limit(options, timeout))
         group_makers.note(self.membership.handle, self.membership.name, self.membership.members)
         self._take_options(options if isinstance(options, _GlooOptions) else _GlooOptions())
@@ -325,6 +346,7 @@ class ProcessGroupNCCL(NcclMethods):
     NCCLConfig = NCCLConfig
 
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
+        _check_stays(getattr(options, "enable_reconfigure", False))
         super().__init__(store, rank, _asked(store, rank, size), "nccl", _limit(options, timeout))
         self._take_options(options if isinstance(options, _Options) else _Options())
 

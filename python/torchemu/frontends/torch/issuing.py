@@ -282,6 +282,7 @@ class IssuingGroup(Named, dist.ProcessGroup):
             work = AhbmWork(handle, result, storages, host, limit, self._core if host else self._device_core)
         else:
             work = AhbmWork(handle, result, storages, host)
+        work.timeout = self._limit + self._extra
         if self._extra:
             self._add_ephemeral_timeout(-self._extra)
         if self._holds_hosts and not host:

@@ -66,8 +66,8 @@ class RegisteredGroup(AhbmGroup):
             raise RuntimeError(f"No backend type associated with device type {torch.device(device).type}")
         return found
 
-    def _like(self, store: Any, rank: int, membership: Membership) -> AhbmGroup:
-        made = super()._like(store, rank, membership)
+    def _like(self, store: Any, rank: int, membership: Membership, backend: str = "") -> AhbmGroup:
+        made = super()._like(store, rank, membership, backend)
         made.__dict__["of_devices"] = dict.fromkeys(self.of_devices, made)
         return made
 

@@ -45,6 +45,7 @@ class AhbmWork(Work):
             self.limit, self.group = limit, group
 
     # What most works keep is in the class.
+    timeout: Any = None  # the group's when it was issued
     limit: timedelta | None = None
     group = 0
     holds_host = False  # wait() blocks the host although the operation is the device's: NCCL's blocking wait
@@ -304,6 +305,11 @@ class Several(Work):
     def __init__(self, works: Sequence[Work], outputs: Any) -> None:
         super().__init__()
         self.works, self.outputs = list(works), outputs
+
+    @property
+    def timeout(self) -> timedelta | None:
+        """The time that they may take."""
+        return next((work.timeout for work in self.works), None)
 
     @property
     def on_host(self) -> bool:

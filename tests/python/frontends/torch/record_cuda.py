@@ -123,13 +123,13 @@ torch.linalg.inv(a);torch.linalg.det(a);torch.linalg.norm(a);torch.matrix_power(
 a.bernoulli_();a.exponential_();torch.multinomial(a,1);torch.bernoulli(a);a.index_add(0,i,a);a.scatter_add(0,a.long()*0,a)"""
 
 
-def of_integers():
+def of_integers(device="cuda"):
     """Returns what operations make of integers: the dtype of the result, or the error."""
     found = {}
     for text in OF_INTEGERS.replace("\n", ";").split(";"):
         for dtype in INTEGERS:
-            a, v = torch.ones(2, 2, device="cuda").to(dtype), torch.ones(2, device="cuda").to(dtype)
-            names = {"torch": torch, "F": F, "a": a, "v": v, "c": a[None], "i": torch.tensor([0, 1], device="cuda")}
+            a, v = torch.ones(2, 2, device=device).to(dtype), torch.ones(2, device=device).to(dtype)
+            names = {"torch": torch, "F": F, "a": a, "v": v, "c": a[None], "i": torch.tensor([0, 1], device=device)}
             try:
                 result = eval(text, names)
                 answer = str((result if isinstance(result, torch.Tensor) else result[0]).dtype)
@@ -139,7 +139,18 @@ def of_integers():
     return found
 
 
+def alike(here, there):
+    """Returns the dtypes of which operations say the same on two devices, where that is an error."""
+    found = {
+        text: [dtype for dtype, said in answers.items() if "Error: " in said and said == there[text][dtype]]
+        for text, answers in here.items()
+    }
+    return {text: dtypes for text, dtypes in found.items() if dtypes}
+
+
 if __name__ == "__main__":
     about = {"torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name()}
+    found = {"about": about, "casts": casts(), "errors": errors(), "of integers": of_integers()}
+    found["of integers, as on the host"] = alike(found["of integers"], of_integers("cpu"))
     with open(sys.argv[1], "w") as file:
-        json.dump({"about": about, "casts": casts(), "errors": errors(), "of integers": of_integers()}, file, indent=1)
+        json.dump(found, file, indent=1)

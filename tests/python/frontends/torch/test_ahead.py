@@ -2,6 +2,7 @@
 
 import threading
 
+import newer
 import pytest
 import torch
 import torch.distributed as dist
@@ -12,6 +13,7 @@ from torch.nn import functional
 import torchemu
 
 real = torchemu.distributed(world_size=4, torch="real")
+pytestmark = newer.names_of_before
 
 
 def begin():

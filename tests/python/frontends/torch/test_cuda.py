@@ -162,6 +162,44 @@ def test_a_graph_has_the_order_of_its_streams(mode):
     assert z.tolist() == [8] * 1000
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_graphs_tell_their_hooks(mode, keep):
+    graph, seen = torch.cuda.CUDAGraph(keep_graph=keep), []
+    moments = ("capture_start", "capture_end", "post_instantiate", "replay_start", "replay_end")
+    handles = [
+        getattr(graph, f"register_{moment}_hook")(lambda g, moment=moment: seen.append((moment, g is graph)))
+        for moment in moments
+    ]
+    of_all = getattr(torch.cuda.graphs, "register_graph_replay_end_hook", None)  # PyTorch 2.15 has it
+    if of_all is not None:
+        handles += [of_all(lambda g: seen.append("all")), of_all(lambda g: 1 / 0)]
+    ends = [*(["all"] if of_all is not None else []), ("replay_end", True)]
+    with torch.cuda.graph(graph):
+        x = torch.ones(2, device="cuda") + 1
+    captured, ready = [("capture_start", True), ("capture_end", True)], [("post_instantiate", True)]
+    assert seen == captured + ([] if keep else ready)
+    seen.clear()
+    graph.replay()
+    assert seen == [*(ready if keep else []), ("replay_start", True), *ends] and x.tolist() == [2, 2]
+    for handle in handles:
+        handle.remove()
+    seen.clear()
+    graph.replay()
+    assert not seen
+
+
+@pytest.mark.skipif(not hasattr(torch.accelerator, "Graph"), reason="PyTorch has none")
+def test_graphs_of_the_accelerator(mode):
+    x, stream, graph = torch.ones(2, device="cuda"), torch.Stream(device="cuda"), torch.accelerator.Graph()
+    with stream, graph:
+        y = x * 2
+    x.fill_(3)
+    graph.replay()
+    assert y.tolist() == [6, 6]
+    with pytest.raises(RuntimeError, match="non-default stream"), graph:
+        pass
+
+
 def test_what_a_capture_refuses(mode):
     graph, x = torch.cuda.CUDAGraph(), torch.ones(3, device="cuda")
     with pytest.raises(RuntimeError, match="without a preceding successful capture"):

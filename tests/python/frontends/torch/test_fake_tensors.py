@@ -41,7 +41,7 @@ def test_devices_of_fake_tensors():
         assert all(isinstance(t, FakeTensor) and t.is_cuda for t in made.values())
         assert [t.device.type for t in (host, x.cpu(), x.to("cpu"), torch.zeros_like(x, device="cpu"))] == ["cpu"] * 4
         assert torch.empty(2, device="cuda:0").device == torch.device("cuda", 0)
-        with pytest.raises(RuntimeError, match="two different devices cuda:1, cpu"):
+        with pytest.raises(RuntimeError, match=r"devices,? cuda:1(,| and) cpu"):
             x + torch.empty(4, 6)
     assert (x + x).device == CUDA
     assert torch.cuda.memory_allocated() == 0

@@ -1,5 +1,6 @@
 """torch.distributed.nn.functional: values and gradients, element by element, against sums over ranks."""
 
+import newer
 import pytest
 import torch
 import torch.distributed as dist
@@ -8,6 +9,7 @@ from torch.distributed.nn import functional
 import torchemu
 
 SIZES = (2, 3, 4)
+pytestmark = newer.names_of_before
 
 privately = pytest.mark.filterwarnings(r"ignore:`torch\.distributed\._\w+_base`:FutureWarning")
 of_ranks = pytest.mark.parametrize("size", SIZES)

@@ -7,6 +7,7 @@ import os
 import sys
 from datetime import timedelta
 
+import newer
 import pytest
 import torch
 import torch.distributed as dist
@@ -17,6 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import torchemu
 
 real = torchemu.distributed(world_size=4, torch="real")
+pytestmark = newer.names_of_before
 
 
 def begin(backend="nccl"):

@@ -274,4 +274,69 @@ def test_every_operator_of_pytorchs_has_an_answer():
     from torchemu.frontends.torch.symmetric import _KERNELS
 
     defined = {s.name.partition("::")[2] for s in torch._C._jit_get_all_schemas() if s.name.startswith("symm_mem::")}
-    assert defined == {*_KERNELS}
+    newer = {name for name in _KERNELS if not hasattr(ops, name)}
+    assert defined == {*_KERNELS} - newer
+    assert not (newer and HAS_BLOCKS)
+
+
+HAS_BLOCKS = hasattr(symmetric, "all_to_all_nd")
+newer = pytest.mark.skipif(not HAS_BLOCKS, reason="PyTorch before 2.14")
+
+
+@newer
+@torchemu.distributed(world_size=4, torch="real")
+def test_blocks_of_all_ranks_matrices():
+    symmetric.set_backend("NCCL")
+    rank, world, name = started()
+    everybody = [value(r, (6, 8), seed=5) for r in range(world)]
+    tensor, handle = met(everybody[rank])
+    assert symmetric.is_symm_mem_tensor(tensor) and not symmetric.is_symm_mem_tensor(tensor + 1)
+
+    out = torch.zeros(world, 6, 2, device="cuda")
+    symmetric.all_to_all_nd(tensor, out, 1, 0, group=name)
+    assert torch.equal(out.cpu(), torch.stack([m[:, 2 * rank : 2 * rank + 2] for m in everybody]))
+    turned, _ = met(everybody[rank].t())
+    out = torch.zeros(2, world * 6, device="cuda")
+    symmetric.all_to_all_nd(turned, out, 0, 1, group=name)
+    assert torch.equal(out.cpu(), torch.cat([m.t()[2 * rank : 2 * rank + 2] for m in everybody], 1))
+
+    whole, owned = sum(everybody), torch.zeros(6, 2, device="cuda")
+    symmetric.reduce_scatter_offset(tensor, [owned], name, dim=1)
+    assert torch.equal(owned.cpu(), whole[:, 2 * rank : 2 * rank + 2])
+    ends, roots = [1, 1, 4, 6], [3, 1, 1, 0]
+    mine = [whole[a:b] for a, b, root in zip([0, *ends], ends, roots, strict=False) if root == rank]
+    owned = [torch.zeros_like(block, device="cuda") for block in mine]
+    symmetric.reduce_scatter_offset(tensor, owned, name, dim=0, offsets=ends, dst_ranks=roots)
+    assert all(map(torch.equal, [block.cpu() for block in owned], mine))
+
+    handle.barrier()
+    peer, got = (rank + 1) % world, torch.zeros(3, device="cuda")
+    symmetric.get(got, handle, peer, offset=5)
+    assert torch.equal(got.cpu(), everybody[peer].flatten()[5:8])
+    for call, error, text in (
+        (lambda: symmetric.get(got, handle, world), ValueError, "invalid peer"),
+        (lambda: symmetric.get(got, handle, peer, 46), ValueError, "exceeds symmetric allocation"),
+        (lambda: symmetric.all_to_all_nd(tensor, out, 0, 0, group=name), RuntimeError, r"must be \(1, 0\) or \(0, 1\)"),
+        (lambda: symmetric.all_to_all_nd(tensor, out, 0, 1, group=name), RuntimeError, "ranks divide number 0 evenly"),
+        (lambda: symmetric.all_to_all_nd(tensor, out[:1], 1, 0, group=name), RuntimeError, "of the shape"),
+        (lambda: symmetric.all_to_all_nd(out, tensor, 1, 0, group=name), RuntimeError, "set_backend.'NCCL'"),
+        (lambda: symmetric.reduce_scatter_offset(tensor, [], name, dim=1), RuntimeError, "of the blocks that"),
+        (lambda: symmetric.reduce_scatter_offset(tensor, [], name, dim=0), RuntimeError, "pass offsets"),
+        (lambda: symmetric.reduce_scatter_offset(tensor, [], name, dim=1, offsets=[9]), RuntimeError, "larger than 8"),
+        (lambda: symmetric.reduce_scatter_offset(tensor, [], name, dim=1, red_op="avg"), RuntimeError, "for sums"),
+        (lambda: ops.memcpy_to_multicast_(tensor, got, 0, name), NotImplementedError, "multimem_all_gather_out"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+@newer
+@torchemu.distributed(world_size=4, topology="h200_8_nvls", torch="real")
+def test_the_switch_gathers_by_copies():
+    rank, world, name = started()
+    everybody = torch.cat([value(r, (2, 4), seed=6) for r in range(world)])
+    gathered = ops._low_contention_all_gather_ce_multicast(value(rank, (2, 4), seed=6).cuda(), name)
+    assert torch.equal(gathered.cpu(), everybody) and symmetric.is_symm_mem_tensor(gathered)
+    out, _ = met(torch.zeros(world))
+    ops._low_contention_all_gather_ce_multicast_out(torch.tensor(rank + 1.0, device="cuda"), name, out)
+    assert out.tolist() == [1, 2, 3, 4]

@@ -3,6 +3,7 @@
 import gc
 from datetime import timedelta
 
+import newer
 import pytest
 import torch
 import torch.distributed as dist
@@ -14,6 +15,7 @@ from torchemu.errors import DeadlockError, MismatchError
 WORLD = 4
 
 real = torchemu.distributed(world_size=WORLD, torch="real")
+pytestmark = newer.names_of_before
 
 
 def joined(backend="gloo"):

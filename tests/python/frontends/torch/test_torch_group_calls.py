@@ -1,5 +1,6 @@
 """Calls of process groups themselves, as PyTorch's own tests and hooks of DDP make them; what gloo and NCCL give."""
 
+import inspect
 import os
 import time
 from datetime import timedelta
@@ -7,6 +8,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed import _functional_collectives as functional
 from torch.distributed.algorithms.ddp_comm_hooks import quantization_hooks
 
 import torchemu
@@ -261,7 +263,95 @@ def test_a_group_of_two_backends_is_split_as_its_devices_can_be():
     assert mine.item() == (3 if rank < 2 else 7)
 
 
-@pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="PyTorch before 2.15")
+newer = pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="PyTorch before 2.14")
+splits = pytest.mark.skipif("No device" in inspect.getsource(dist.split_group), reason="PyTorch before 2.15")
+
+
+@splits
+@pytest.mark.parametrize("backend", ["gloo", "nccl", "cpu:gloo,cuda:nccl"])
+@torchemu.distributed(world_size=4, torch="real")
+def test_ranks_of_a_split_are_in_the_order_of_the_list(backend):
+    """Members, their numbers and the description are what four processes on gloo of PyTorch 2.15 give."""
+    rank = int(os.environ["RANK"])
+    device = "cpu" if backend == "gloo" else f"cuda:{rank}"
+    dist.init_process_group(backend)
+    for turn, (parts, mine) in enumerate([([[1, 0], [3, 2]], rank // 2), ([[2, 3, 0]], 0)]):
+        group = dist.split_group(split_ranks=parts)
+        if rank not in parts[mine]:
+            assert group == dist.GroupMember.NON_GROUP_MEMBER
+            continue
+        outs = [torch.zeros(1, device=device) for _ in parts[mine]]
+        dist.all_gather(outs, torch.tensor([rank + 0.0], device=device), group=group)
+        assert [int(t) for t in outs] == parts[mine] == dist.get_process_group_ranks(group)
+        assert dist.get_rank(group) == group.rank() == parts[mine].index(rank)
+        assert group.group_desc == f"default_pg:split:{turn}"
+
+
+@splits
+@torchemu.distributed(world_size=4, torch="real")
+def test_a_group_of_two_backends_is_split_for_one_of_them():
+    rank = int(os.environ["RANK"])
+    dist.init_process_group("cpu:gloo,cuda:nccl")
+    for part, device, other in (("cpu:gloo", "cpu", "nccl"), ("nccl", "cuda", "gloo")):
+        group = dist.split_group(split_ranks=[[0, 1], [2, 3]], backend=part)
+        dist.all_reduce(mine := torch.tensor([rank + 1.0], device=device), group=group)
+        assert mine.item() == (3 if rank < 2 else 7)
+        assert dist.get_backend(group) in part and group.supports_coalescing == (device == "cuda")
+        with pytest.raises(ValueError, match=f"Requested backend '{other}' is not present"):
+            dist.split_group(group, split_ranks=[[0, 1]], backend=other)
+
+
+@newer
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@real
+def test_works_know_how_long_they_may_take(backend):
+    _, world = joined(backend)
+    device = "cpu" if backend == "gloo" else "cuda"
+    default = timedelta(minutes=30 if backend == "gloo" else 10)
+    assert dist.all_reduce(torch.ones(1, device=device), async_op=True).timeout == default
+    dist.set_timeout(timedelta(seconds=7))
+    assert dist.all_reduce(torch.ones(1, device=device), async_op=True).timeout == timedelta(seconds=7)
+    for refused in (world.suspend, world.resume, world.memory_stats):
+        with pytest.raises(RuntimeError, match=r"does not support suspend|nothing to suspend, resume"):
+            refused()
+
+
+@pytest.mark.skipif(not hasattr(functional, "batch_p2p_ops_inplace"), reason="PyTorch before 2.15")
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@pytest.mark.parametrize("waits_for_all", [False, True])
+@real
+def test_a_batch_of_messages_is_waited_for_by_its_tensors(backend, waits_for_all):
+    rank, world = joined(backend)
+    device = "cpu" if backend == "gloo" else "cuda"
+    sent, got = torch.tensor([rank + 1.0, 5.0], device=device), torch.zeros(2, device=device)
+    group = world if waits_for_all else world.group_name
+    given = ["isend", "irecv"], [1 - rank] * 2, [3, 3], [sent, got], group
+    results = functional.batch_p2p_ops_inplace(*given)
+    functional.wait_tensors(results) if waits_for_all else [functional.wait_tensor(t) for t in results]
+    assert got.tolist() == [2.0 - rank, 5.0] and results[0].tolist() == sent.tolist()
+
+
+def test_watchdogs_of_pytorchs_are_refused():
+    watchdog = pytest.importorskip("torch.distributed._watchdog")
+
+    @real
+    def program():
+        for call in (watchdog.init, lambda: watchdog.cpu_timeout(3), lambda: watchdog.stream_complete(print)):
+            with pytest.raises(NotImplementedError, match="simulated time"):
+                call()
+
+    program()
+
+
+@newer
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@real
+def test_groups_keep_their_members(backend):
+    with pytest.raises(NotImplementedError, match="enable_reconfigure"):
+        dist.init_process_group(backend, enable_reconfigure=True)
+
+
+@newer
 @real
 def test_gathers_into_one_tensor():
     rank, _ = joined("nccl")
@@ -271,7 +361,7 @@ def test_gathers_into_one_tensor():
 
 
 @pytest.mark.parametrize("backend", ["nccl2", "nccl-lazy", "nccl-legacy"])
-@pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="PyTorch before 2.15")
+@newer
 @real
 def test_the_kinds_of_nccl(backend):
     rank, _ = joined(backend)

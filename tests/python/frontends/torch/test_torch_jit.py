@@ -2,6 +2,7 @@
 
 import io
 
+import newer
 import pytest
 import torch
 import torch.distributed as dist
@@ -10,6 +11,7 @@ from torch import nn
 import torchemu
 
 real = torchemu.distributed(world_size=2, torch="real")
+pytestmark = newer.names_of_before
 
 
 class Model(nn.Module):

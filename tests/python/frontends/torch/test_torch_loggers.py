@@ -11,6 +11,7 @@ PROGRAM = """
 import logging, sys
 import torch, torch.distributed as dist
 from torch.distributed import c10d_logger, distributed_c10d
+from torch.fx.experimental import symbolic_shapes  # has loggers, and comes with a run of torchemu
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 

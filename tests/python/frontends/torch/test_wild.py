@@ -114,6 +114,27 @@ def test_indices_of_a_device_may_still_be_on_their_way():
 
 
 @one
+def test_numbers_are_assigned_by_indices_that_are_elsewhere():
+    """PyTorch 2.15 fills where both are on a device, and puts elsewhere; both on the host are what is expected."""
+    i = torch.tensor([2, 0])
+    for of_values, of_indices in (("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")):
+        for place in (lambda t, i: t.__setitem__(i, 4.0), lambda t, i: t.__setitem__((slice(None), i), 4)):
+            expected, given = (torch.ones(3, 3, requires_grad=True) for _ in range(2))
+            place(known := expected.clone(), i)
+            place(found := given.to(of_values, copy=True), i.to(of_indices))
+            assert found.device.type == of_values and found.tolist() == known.tolist()
+            (known * 2).sum().backward()
+            (found * 2).sum().backward()
+            assert given.grad.tolist() == expected.grad.tolist()
+        if of_values != of_indices:
+            values, indices = torch.ones(3, device=of_values), i.to(of_indices)
+            for fill in (torch.Tensor.index_fill_, torch.Tensor.index_fill, torch.index_fill):
+                with pytest.raises(RuntimeError, match=f"index is on {indices.device}, different from other tensors"):
+                    fill(values, 0, indices, 4.0)
+            assert values.tolist() == [1, 1, 1]
+
+
+@one
 def test_data_parallel_is_the_model():
     torch.manual_seed(0)
     model = nn.Linear(4, 2)

@@ -333,6 +333,11 @@ def _put_graphs(replaced: Replacements) -> None:
     names = {"is_current_stream_capturing": graphs.is_capturing, "CUDAGraph": graphs.CUDAGraph}
     for module in (torch.cuda, torch.cuda.graphs):
         replaced.put_all(module, {**names, "graph_pool_handle": lambda: (0, 0)})
+    for name in filter(functools.partial(hasattr, torch.cuda.graphs), graphs.GLOBAL_HOOKS):
+        replaced.put(torch.cuda.graphs, name, RankTable())
+    if hasattr(torch.accelerator, "Graph"):
+        for module in (torch.accelerator, torch.accelerator.graphs):
+            replaced.put(module, "Graph", graphs.AcceleratorGraph)
     replaced.put(torch.cuda.graphs.graph, "__init__", _with_own_stream(torch.cuda.graphs.graph.__init__))
 
 

@@ -241,6 +241,8 @@ class RankMode(TorchDispatchMode):
         if places.of(args[0]) is not None:
             return args
         with self:
+            if isinstance(args[1], int):
+                return args[0], args[1], _at_host(args[2]), *args[3:]
             value = _at_host(args[2]) if args[2].dim() == 0 else args[2]
             return args[0], [_at_host(i) for i in args[1]], value, *args[3:]
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.hooks import RemovableHandle
 
 from torchemu.frontends.torch import unwaited_uses
 from torchemu.frontends.torch.device import deferral, places, streams
@@ -25,12 +27,14 @@ from torchemu.runtime.launches import graph_launch
 
 _CAPTURING = "operation not permitted when stream is capturing"
 
+_NONE: dict[int, Callable[[Any], Any]] = {}
+
 
 class CUDAGraph:
     """Work of streams that is put there again as a whole.
 
     Args:
-        keep_graph: accepted.
+        keep_graph: it is instantiated by the first replay, or by instantiate, and not when its capture ends.
 
     A replay does what was captured again, in the order in which it was, and costs the host one launch. Work on the
     stream of the capture goes to that of the replay, other work to the stream that it was on.
@@ -39,6 +43,8 @@ class CUDAGraph:
     def __init__(self, keep_graph: bool = False) -> None:
         self._steps: list[tuple[streams.Stream | None, Callable[[], Any]]] | None = None
         self._capture: _Capture | None = None
+        self._keeps_graph, self._is_instantiated = keep_graph, False
+        self._hooks: dict[str, dict[int, Callable[[CUDAGraph], Any]]] = {}
 
     def capture_begin(
         self, pool: Any = None, capture_error_mode: str = "global", check_input_liveness: bool = False
@@ -57,6 +63,7 @@ class CUDAGraph:
         self._capture = _Capture(streams.current_stream())
         self._capture.mode.__enter__()
         captures.begin(self._capture)
+        self._tell("capture_start")
 
     def capture_end(self) -> None:
         """Ends the capture. Memory that was there before has its elements of then.
@@ -72,9 +79,14 @@ class CUDAGraph:
         streams.synchronize()
         capture.undo()
         self._steps = capture.steps
+        self._tell("capture_end")
+        if not self._keeps_graph:
+            self.instantiate()
 
     def instantiate(self) -> None:
-        """Does nothing: a graph is ready after its capture."""
+        """Tells hooks that a graph is ready, which it is after its capture."""
+        self._is_instantiated = True
+        self._tell("instantiate")
 
     def replay(self) -> None:
         """Puts what was captured on the current stream again.
@@ -84,15 +96,41 @@ class CUDAGraph:
         """
         if self._steps is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        if not self._is_instantiated:
+            self.instantiate()
+        self._tell("replay_start")
         own = streams.current_stream()
-        with torch.no_grad(), graph_launch():
-            for stream, again in self._steps:
-                with torch.cuda.stream(own if stream is None else stream):
-                    again()
+        try:
+            with torch.no_grad(), graph_launch():
+                for stream, again in self._steps:
+                    with torch.cuda.stream(own if stream is None else stream):
+                        again()
+        finally:
+            self._tell("replay_end")
 
     def reset(self) -> None:
         """Forgets what was captured."""
-        self._steps = None
+        self._steps, self._is_instantiated = None, False
+
+    def _tell(self, moment: str) -> None:
+        """Calls the hooks of a moment: those for all graphs, whose errors count for nothing, and this one's."""
+        for hook in list(getattr(torch.cuda.graphs, f"_global_{moment}_hooks", _NONE).values()):
+            with contextlib.suppress(Exception):
+                hook(self)
+        for hook in list(self._hooks.get(moment, _NONE).values()):
+            hook(self)
+
+    def _register(self, moment: str, hook: Callable[[CUDAGraph], Any]) -> RemovableHandle:
+        hooks = self._hooks.setdefault(moment, OrderedDict())
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        return handle
+
+    register_capture_start_hook = functools.partialmethod(_register, "capture_start")
+    register_capture_end_hook = functools.partialmethod(_register, "capture_end")
+    register_post_instantiate_hook = functools.partialmethod(_register, "instantiate")
+    register_replay_start_hook = functools.partialmethod(_register, "replay_start")
+    register_replay_end_hook = functools.partialmethod(_register, "replay_end")
 
     def pool(self) -> tuple[int, int]:
         """Returns a name for memory, which graphs here do not share."""
@@ -103,6 +141,34 @@ class CUDAGraph:
 
     def debug_dump(self, debug_path: str) -> None:
         """Does nothing: there is no graph of CUDA's to write."""
+
+
+class AcceleratorGraph(CUDAGraph):
+    """torch.accelerator.Graph: a with block is what is captured.
+
+    Args:
+        keep_graph: as for a CUDAGraph.
+        pool, capture_error_mode: accepted.
+    """
+
+    def __init__(
+        self, keep_graph: bool = False, *, pool: tuple[int, int] | None = None, capture_error_mode: str = "default"
+    ) -> None:
+        super().__init__(keep_graph)
+        self.graph_pool, self.capture_error_mode = pool, capture_error_mode
+
+    def __enter__(self) -> None:
+        self.capture_begin()
+
+    def __exit__(self, *_: object) -> None:
+        self.capture_end()
+
+
+GLOBAL_HOOKS = tuple(
+    f"_global_{moment}_hooks"
+    for moment in ("capture_start", "capture_end", "instantiate", "replay_start", "replay_end")
+)
+"""Variables of torch.cuda.graphs with the hooks for all graphs, in newer PyTorch."""
 
 
 class _Capture:

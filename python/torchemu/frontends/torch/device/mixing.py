@@ -5,12 +5,14 @@ What the texts are in PyTorch 2.11 on an H200, tests/python/frontends/torch/reco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST
 
 _MAY_INDEX = {"index", "_unsafe_index"}
@@ -18,6 +20,12 @@ _MAY_INDEX = {"index", "_unsafe_index"}
 
 WRITES_BY_INDEX = {"index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
 """Operations that write by lists of indices, which may be anywhere."""
+
+aten = torch.ops.aten
+
+FILLS = (aten.index_fill_.int_Scalar, aten.index_fill.int_Scalar)
+"""The operations, and that of its gradient, by which newer PyTorch does ``t[i] = 4.0`` where it takes both for tensors
+of one device, and for others index_put_: from there indices may be anywhere, too. Programs call them by other names."""
 
 _MAY_MIX = {
     "set_", "_foreach_copy_", "_foreach_norm", "_pack_padded_sequence", "_pack_padded_sequence_backward",
@@ -50,6 +58,8 @@ def check(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Raises what PyTorch raises for operands of a device beside such of the host, unless an operation takes them. Says
     whether the device is where it computes, and not the host."""
     name = func._schema.name.partition("::")[2]
+    if func in FILLS:
+        return places.of(args[0]) is not None
     if name in _MAY_MIX:
         return True
     if any(t.device.type not in (*places.ACCELERATORS, "cpu") for _, t in _tensors(func, args, kwargs)):
@@ -62,6 +72,23 @@ def check(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
             return True
         raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
     raise error(func, args, kwargs)
+
+
+def put(replaced: Replacements) -> None:
+    """Lets the functions by which programs fill by indices refuse mixed devices: the operations do not; see FILLS."""
+    for owner, name in ((torch.Tensor, "index_fill_"), (torch.Tensor, "index_fill"), (torch, "index_fill")):
+        replaced.put(owner, name, _refusing(getattr(owner, name), getattr(aten, name).int_Scalar))
+
+
+def _refusing(fill: Callable[..., Any], func: Any) -> Callable[..., Any]:
+    @functools.wraps(fill)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tensors = [t for _, t in _tensors(func, args, kwargs)]
+        if len({places.of(t) for t in tensors if t.dim() > 0}) > 1:
+            raise error(func, args, kwargs)
+        return fill(*args, **kwargs)
+
+    return call
 
 
 def error(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception:

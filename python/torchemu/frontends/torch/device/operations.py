@@ -103,6 +103,7 @@ class Operation:
         is_odd: results may be views of operands, and are not simply the first one.
         reduces: it does an operation for each element of its operand.
         random: it draws random numbers.
+        writes_by_index: it writes elements by indices, which need not be where these are.
         flops: the formula of what its matrix units do; None where it has none.
         of_floats: its kernel's name, where CUDA has none for integers; "" for others.
         compute: calls the operation, below autograd.
@@ -114,6 +115,7 @@ class Operation:
     __slots__ = (
         "aliases", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind",
         "lists", "name", "of_floats", "on_host", "random", "reduces", "run", "seeded", "space", "works",
+        "writes_by_index",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -122,6 +124,7 @@ class Operation:
         self.costs: dict[Any, tuple[int, int, str]] = {}
         schema = func._schema
         self.name = schema.name.partition("::")[2]
+        self.writes_by_index = self.name in mixing.WRITES_BY_INDEX or func in mixing.FILLS
         self.run: Callable[..., Any] = RUN[self._way()]
         self.lists = any("List" in str(a.type) and "Tensor" in str(a.type) for a in schema.arguments)
         first = schema.returns[0].alias_info if schema.returns else None
@@ -147,7 +150,7 @@ class Operation:
             return self.kind
         if self.fills:
             return "filling"
-        return "placing" if self.name in mixing.WRITES_BY_INDEX else "kernel"
+        return "placing" if self.writes_by_index else "kernel"
 
     def definition(self) -> Any:
         """Returns what defines the operation in Python for the running rank; None for others."""

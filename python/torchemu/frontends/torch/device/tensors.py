@@ -17,6 +17,7 @@ from torchemu.frontends.torch.device import (
     device_copies,
     device_program_memory,
     fakes,
+    mixing,
     named,
     places,
     reading,
@@ -97,6 +98,7 @@ def put(replaced: Replacements) -> None:
             "_make_wrapper_subclass": staticmethod(_wrapper_subclass),
         },
     )
+    mixing.put(replaced)
     replaced.put(torch._tensor_str, "_str", _text(torch._tensor_str._str))
     replaced.put(torch, "from_dlpack", _from_dlpack(torch.from_dlpack))
     replaced.put(torch, "get_device", lambda tensor: tensor.get_device())

@@ -100,7 +100,7 @@ class TimingMode(RankMode):
         at, nbytes = op.survey(args, kwargs)
         if at is None:
             self.note_host(args)
-            if op.name in dispatch.mixing.WRITES_BY_INDEX:
+            if op.writes_by_index:
                 args = self.with_places(args)
             return op.on_host(*args, **kwargs)
         self.last = at

@@ -5,7 +5,9 @@ Here is which function stands for which operation of ``torch.ops.symm_mem``, and
 
 from __future__ import annotations
 
+import functools
 import sys
+import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -13,7 +15,7 @@ import torch
 from torch.distributed import _symmetric_memory as symmetric
 
 from torchemu.frontends.torch.session import Session
-from torchemu.frontends.torch.symmetric import backends, exchanges, one_sided, reductions
+from torchemu.frontends.torch.symmetric import backends, blocks, exchanges, one_sided, reductions
 from torchemu.frontends.torch.symmetric.memory import SymmetricMemory, is_symmetric
 from torchemu.runtime.rank_local import RankTable
 
@@ -38,6 +40,14 @@ def _remote_tensors(local: torch.Tensor, group_name: str) -> list[torch.Tensor]:
     """Returns the ranks' tensors, as this rank reaches them."""
     handle = symmetric.rendezvous(local, group_name)
     return [handle.get_remote_tensor(peer, local.size(), local.dtype) for peer in range(handle.world_size)]
+
+
+def _by_views(function: Any) -> Any:
+    """Makes a function of PyTorch's take, for every backend, its way for CUDA's, by views of the peers' memory: the
+    others give the handle to the dispatcher, which does not take it."""
+    known = {**vars(symmetric), "get_backend": lambda device: backends.CUDA}
+    made = types.FunctionType(function.__code__, known, function.__name__, function.__defaults__)
+    return functools.update_wrapper(made, function)
 
 
 def _refused(name: str, why: str) -> Callable[..., NoReturn]:
@@ -79,6 +89,10 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "nccl_get": one_sided.nccl_get,
     "nccl_put_with_signal": one_sided.nccl_put_with_signal,
     "nccl_wait_for_signal": one_sided.nccl_wait_for_signal,
+    "nccl_all_to_all_nd": blocks.all_to_all,
+    "nccl_reduce_scatter_offset": blocks.reduce_scatter,
+    "_low_contention_all_gather_ce_multicast": blocks.all_gather_by_switch,
+    "_low_contention_all_gather_ce_multicast_out": blocks.all_gather_by_switch_out,
     "get_remote_tensors": _remote_tensors,
     "fused_all_gather_matmul": lambda a, bs, dim, group, return_A=True: symmetric._fused_all_gather_matmul_fallback(  # noqa: N803
         a, bs, dim, group, return_A=return_A
@@ -93,6 +107,11 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     ),
     "nccl_put_signal": _refused("nccl_put_signal", f"{_OF_CLASS}: call symm_mem.put_signal"),
     "nccl_wait_signal": _refused("nccl_wait_signal", f"{_OF_CLASS}: call symm_mem.wait_signal"),
+    "nccl_get_out": _refused("nccl_get_out", f"{_OF_CLASS}: call symm_mem.get"),
+    "nvshmem_get_out": _refused("nvshmem_get_out", f"{_OF_CLASS}: call symm_mem.get"),
+    "memcpy_to_multicast_": _refused(
+        "memcpy_to_multicast_", "memory of all ranks is written by whole collectives here: call multimem_all_gather_out"
+    ),
     "_rendezvous": _refused("_rendezvous", f"{_OF_CLASS}: call symm_mem.rendezvous"),
     "_barrier": _refused("_barrier", f"{_OF_CLASS}: call the handle's barrier"),
 }
@@ -137,13 +156,16 @@ def install(run: Session) -> None:
     run.replace(torch._C._distributed_c10d, "_is_nvshmem_available", lambda: True)
     for name in ("put_signal", "wait_signal"):
         run.replace(symmetric, name, getattr(one_sided, name))
+    if hasattr(symmetric, "get"):
+        run.replace(symmetric, "get", _by_views(symmetric.get))
     _forget(_FOR_KERNELS)  # it has the Triton that there was when it was loaded
     run.stack.callback(_forget, _FOR_KERNELS)
     run.on_load[_FOR_KERNELS] = _launch_without_library
     if not _library:
         _library.append(torch.library.Library("symm_mem", "IMPL"))
         for name, kernel in _KERNELS.items():
-            _library[0].impl(name, kernel, "CPU")
+            if hasattr(torch.ops.symm_mem, name):  # the installed PyTorch has it
+                _library[0].impl(name, kernel, "CPU")
 
 
 _library: list[Any] = []  # PyTorch forgets kernels whose library is gone
