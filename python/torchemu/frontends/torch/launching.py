@@ -11,8 +11,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-
 from torchemu import multiprocessing, runtime
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing._errors import SpawnExitException
@@ -60,7 +58,7 @@ def _launching(api: Any) -> Callable[[Any, Any, list[Any]], dict[int, Any]]:
                 multiprocessing.start_processes(_work, given, nproc, start_method=config.start_method)
             except multiprocessing.SpawnException as error:
                 if attempt == config.max_restarts:
-                    raise ChildFailedError(name, _failures(error)) from error
+                    raise api.ChildFailedError(name, _failures(error)) from error
             else:
                 if not callable(entrypoint):
                     return dict.fromkeys(range(nproc))
@@ -122,8 +120,10 @@ def _run_command(argv: list[str]) -> None:
     (Module(rest) if is_module else program(rest)).start(runtime.current().rank)
 
 
-def _failures(error: multiprocessing.SpawnException) -> dict[int, ProcessFailure]:
+def _failures(error: multiprocessing.SpawnException) -> dict[int, Any]:
     """Returns the failures of the workers that failed by themselves, by rank."""
+    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure  # which makes a logger
+
     exits = {error.error_index: error.exit_code} if isinstance(error, SpawnExitException) else {}
     failures = {}
     for each in error.errors:
