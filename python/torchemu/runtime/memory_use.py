@@ -69,7 +69,7 @@ class Use:
         """
         self.check(nbytes)
         piece = _Piece(storage, self._gone.append)
-        piece.nbytes = nbytes = -(-nbytes // _BLOCK) * _BLOCK
+        piece.nbytes = nbytes = in_blocks(nbytes)
         self._pieces.add(piece)
         self.allocated += nbytes
         self.taken += nbytes
@@ -85,7 +85,7 @@ class Use:
         Raises:
             OutOfMemoryError: the device has not so much memory left.
         """
-        more = -(-nbytes // _BLOCK) * _BLOCK - piece.nbytes
+        more = in_blocks(nbytes) - piece.nbytes
         if more > 0:
             self.check(more)
             self.taken += more
@@ -167,6 +167,11 @@ _USE: RankLocal[Use] = RankLocal(Use)
 def current() -> Use:
     """Returns the running rank's."""
     return _USE.get()
+
+
+def in_blocks(nbytes: int) -> int:
+    """Returns how much memory is given out for so many bytes."""
+    return -(-nbytes // _BLOCK) * _BLOCK
 
 
 def readable(nbytes: int) -> str:

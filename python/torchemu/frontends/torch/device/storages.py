@@ -97,16 +97,14 @@ class _Addresses:
         self._next = _FIRST
 
     def take(self, nbytes: int) -> _Room:
-        """Returns addresses of so many bytes, and no fewer than a block of the allocator's has."""
-        room = _Room(self._next, -(-nbytes // _BLOCK) * _BLOCK)
+        """Returns addresses of so many bytes, in blocks as PyTorch's allocator has them."""
+        room = _Room(self._next, memory_use.in_blocks(nbytes))
         self._next += room.nbytes
         return room
 
 
 _FIRST = 0x7000_0000_0000_0000
 """An address that no memory of a process has on machines with 64 bits."""
-
-_BLOCK = 512
 
 _addresses: RankLocal[_Addresses] = RankLocal(_Addresses)
 
