@@ -40,6 +40,7 @@ from torchemu.frontends.torch.device.operations import (
     Operation,
     learned,
     result_place,
+    says_size,
 )
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
@@ -271,11 +272,15 @@ class RankMode(TorchDispatchMode):
     def packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Packs sequences: the host gets the numbers of those that go on."""
         at, nbytes = op.survey(args, kwargs)
-        out = op.compute(*args, **kwargs)
+        out = self.packs(op, args, kwargs)
         if at is not None:
             self.settle(out[0], at)
             self.launch(op.name, 2 * nbytes, 0, "vector")
         return out
+
+    def packs(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Returns packed sequences, and the numbers of those that go on."""
+        return op.compute(*args, **kwargs)
 
     def note_host(self, args: Sequence[Any]) -> None:
         """Notes that the host computes; states of generators, which are bytes, are not what a program computes."""
@@ -304,7 +309,7 @@ class RankMode(TorchDispatchMode):
 
     def read(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Computes what the host needs to know: it waits for all that is on the stream."""
-        if kwargs.get("output_size") is not None:  # which the host knows then
+        if says_size(kwargs):
             return self.kernel(op, args, kwargs)
         at, nbytes = op.survey(args, kwargs)
         if at is None:

@@ -253,6 +253,11 @@ KNOWN: dict[Any, Operation] = {}
 """The operations by their overloads."""
 
 
+def says_size(kwargs: dict[str, Any]) -> bool:
+    """Reports whether a call tells the size of a result, for which the host would wait else."""
+    return kwargs.get("output_size") is not None
+
+
 def seeded(func: Any) -> Any:
     """Returns the overload that takes a generator in place of one that does not; None where there is none."""
     if any(a.name == "generator" for a in func._schema.arguments):

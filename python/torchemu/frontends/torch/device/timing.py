@@ -15,7 +15,7 @@ import torch
 from torchemu.frontends.torch.device import dispatch, elements, fakes, functional, generators, layouts, places
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import call_site, go
-from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned, result_place
+from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned, result_place, says_size
 from torchemu.frontends.torch.device.places import META, Place, honestly
 
 _empty_strided = torch.empty_strided
@@ -136,7 +136,7 @@ class TimingMode(RankMode):
         Raises:
             RuntimeError: the result's size depends on elements.
         """
-        if kwargs.get("output_size") is not None:
+        if says_size(kwargs):
             return self.timed_kernel(op, args, kwargs)
         at, _ = op.survey(args, kwargs)
         if at is None:
@@ -149,18 +149,14 @@ class TimingMode(RankMode):
             return True
         raise lacking(f"{op.name}: the size of its result depends on elements")
 
-    def timed_packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Packs sequences, of which the host knows the lengths."""
-        at, nbytes = op.survey(args, kwargs)
-        if at is None:
-            return op.compute(*args, **kwargs)
+    def packs(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Returns packed sequences, without elements where they are on a device: the host knows their lengths."""
         given, lengths, batch_first = args
+        if places.of(given) is None or not _is_meta(given):
+            return super().packs(op, args, kwargs)
         batch, steps = given.shape[:2] if batch_first else given.shape[1::-1]
-        _, sizes = op.compute(torch.empty(steps, batch, 1, device=places.HOST), lengths, False)
-        out = torch.empty((int(sizes.sum()), *given.shape[2:]), dtype=given.dtype, device=META)
-        self.settle(out, at)
-        self.launch(op.name, 2 * nbytes, 0, "vector")
-        return out, sizes
+        _, sizes = super().packs(op, (torch.empty(steps, batch, 1, device=places.HOST), lengths, False), kwargs)
+        return torch.empty((int(sizes.sum()), *given.shape[2:]), dtype=given.dtype, device=META), sizes
 
     def timed_factory(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Makes a tensor without elements where it is to be on a device."""
@@ -259,5 +255,5 @@ def _without_generator(overload: str) -> str:
 _TIMED: dict[str, Callable[..., Any]] = {
     "foreign": RankMode.foreign, "view": TimingMode.timed_view, "composite": RankMode.composite,
     "kernel": TimingMode.timed_kernel, "read": TimingMode.timed_read, "factory": TimingMode.timed_factory,
-    "move": TimingMode.timed_move, "packed": TimingMode.timed_packed, "resize": RankMode.resize,
+    "move": TimingMode.timed_move, "packed": RankMode.packed, "resize": RankMode.resize,
 }  # fmt: skip
