@@ -67,13 +67,13 @@ def mismatch(details: str, rank: int, place: str) -> str:
 
 
 def told_apart(mine: Fingerprint, other: Fingerprint) -> str:
-    """PyTorch's text of two calls that differ; "" where they do not."""
+    """Returns PyTorch's text of two calls that differ; "" where they do not."""
     aspects = mine.differences(other)
     return aspects and f"{both(mine, other)}Collectives differ in the following aspects: {aspects}"
 
 
 def both(mine: Fingerprint, other: Fingerprint) -> str:
-    """How PyTorch's text of two calls begins."""
+    """Returns the beginning of PyTorch's text of two calls."""
     return (
         f"Detected mismatch between collectives on ranks. Rank {mine.rank} is running collective: {mine}, but "
         f"Rank {other.rank} is running collective: {other}."

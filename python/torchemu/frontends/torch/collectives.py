@@ -26,8 +26,9 @@ class CollectiveGroup(IssuingGroup):
         """Replaces the tensors on every rank by their reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.not_empty("allreduce", tensors)
-        result, tensors = tensors, self._parts("all_reduce", tensors, opts if op is None else op)
-        op = self._op(opts if op is None else op, tensors[0])
+        given = opts if op is None else op
+        result, tensors = tensors, self._parts("all_reduce", tensors, given)
+        op = self._op(given, tensors[0])
         if len(tensors) > 1:
             checks.one_layout("allreduce", tensors)
         if tensors[0].layout is not torch.strided:

@@ -4,15 +4,14 @@ compared, as PyTorch's ProcessGroupWrapper does. So a program may catch the erro
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from torchemu import dtypes, runtime
 from torchemu.c10d.fingerprints import Fingerprint, both, told_apart
 from torchemu.errors import MismatchError
+from torchemu.frontends.torch.device import deferral
 
 if TYPE_CHECKING:
     from torchemu.frontends.torch.groups import AhbmGroup
@@ -102,7 +101,7 @@ def _fingerprint(
     one's."""
     operation, indices = compared
     given = list(inspect.signature(method).bind(group, *args, **kwargs).arguments.values())[1:]
-    tensors = [tensor for index in indices for tensor in _tensors(given[index])]
+    tensors = [tensor for index in indices for tensor in deferral.tensors(given[index])]
     made = Fingerprint(
         group.rank(),
         int(group._get_sequence_number_for_group()),
@@ -112,11 +111,3 @@ def _fingerprint(
         tensors[0].device.type if tensors else "cpu",
     )
     return made, [tuple(tensor.shape) for tensor in tensors]
-
-
-def _tensors(given: Any) -> Iterator[torch.Tensor]:
-    if isinstance(given, torch.Tensor):
-        yield given
-        return
-    for part in given or ():
-        yield from _tensors(part)

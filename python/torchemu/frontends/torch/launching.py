@@ -5,6 +5,7 @@ What is said of rendezvous, logs and monitoring means nothing here, where all wo
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import traceback
@@ -62,14 +63,10 @@ def _launching(api: Any) -> Callable[[Any, Any, list[Any]], dict[int, Any]]:
             else:
                 if not callable(entrypoint):
                     return dict.fromkeys(range(nproc))
-                return dict(sorted((results.get() for _ in range(nproc)), key=_rank))
+                return dict(sorted((results.get() for _ in range(nproc)), key=operator.itemgetter(0)))
         raise ValueError(f"max_restarts must not be negative: {config.max_restarts}")
 
     return launch_agent
-
-
-def _rank(result: tuple[int, Any]) -> int:
-    return result[0]
 
 
 def _launch(config: Any) -> Launch:
