@@ -39,18 +39,27 @@ def test_fully_shard_gives_back_what_it_gathers():
         assert in_use() == 4.01953125
 
 
-@torchemu.distributed(world_size=2, torch="real")
-def test_what_only_waits_to_be_computed_takes_no_memory():
-    """Rank 0 goes on while messages lack their sender, and drops what it has made of each: a device's allocator would
-    give the memory to the next one."""
+def begin(sent):
+    """Begins on a rank. Returns the store on rank 0: rank 1 sends a message of a mebibyte for each of some numbers, and
+    gets None, when its key "go on" has been set."""
     dist.init_process_group("nccl")
     rank = dist.get_rank()
     torch.cuda.set_device(rank)
     store = dist.distributed_c10d._get_default_store()
-    if rank == 1:
-        store.get("go on")
-        for i in range(8):
-            dist.send(torch.full((MEBIBYTE // 4,), float(i), device="cuda"), 0)
+    if rank == 0:
+        return store
+    store.get("go on")
+    for number in sent:
+        dist.send(torch.full((MEBIBYTE // 4,), float(number), device="cuda"), 0)
+    return None
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_what_only_waits_to_be_computed_takes_no_memory():
+    """Rank 0 goes on while messages lack their sender, and drops what it has made of each: a device's allocator would
+    give the memory to the next one."""
+    store = begin(range(8))
+    if store is None:
         return
     torch.cuda.synchronize()
     before, capacity = torch.cuda.memory_allocated(), torch.cuda.mem_get_info()[1]
@@ -73,13 +82,8 @@ def test_what_only_waits_to_be_computed_takes_no_memory():
 @torchemu.distributed(world_size=2, torch="real")
 def test_what_the_program_has_keeps_its_memory_while_it_waits():
     """Views, what autograd has saved, and what a list has, of messages that lack their sender."""
-    dist.init_process_group("nccl")
-    rank = dist.get_rank()
-    torch.cuda.set_device(rank)
-    store = dist.distributed_c10d._get_default_store()
-    if rank == 1:
-        store.get("go on")
-        dist.send(torch.full((MEBIBYTE // 4,), 3.0, device="cuda"), 0)
+    store = begin([3])
+    if store is None:
         return
     weight = torch.ones(MEBIBYTE // 4, device="cuda", requires_grad=True)
     before = torch.cuda.memory_allocated()
