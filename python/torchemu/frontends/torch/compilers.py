@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _triton
 
+from torchemu.frontends.torch import compiler_deferral as deferral
 from torchemu.frontends.torch.session import Session
 
 _COMPILERS = ("torch._inductor", "torch._dynamo")
@@ -29,6 +30,7 @@ def install(run: Session) -> None:
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)
+    run.stack.callback(deferral.forget)
 
 
 def _asks_pytorch() -> bool:
@@ -76,7 +78,10 @@ def _without_triton() -> Iterator[None]:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of PyTorch's compilers, and has them loaded without Triton."""
+    """Finds the modules of PyTorch's compilers, loads them without Triton, and torch._dynamo once it is used."""
+
+    def __init__(self) -> None:
+        self._has_deferred = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -84,8 +89,16 @@ class _Finder(importlib.abc.MetaPathFinder):
         """Returns the spec of a module of a compiler; None for all others."""
         if not fullname.startswith(_COMPILERS):
             return None
+        if fullname.startswith(deferral.PACKAGE + "."):
+            deferral.load()
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+        if spec is None:
+            return None
+        if fullname in sys.modules:  # since the package is loaded
+            spec.loader = deferral.HandingOver(sys.modules[fullname])
+        elif fullname == deferral.PACKAGE and not self._has_deferred:
+            self._has_deferred, spec.loader = True, deferral.Deferring()
+        elif type(spec.loader) is importlib.machinery.SourceFileLoader:
             spec.loader = _Loader(spec.loader.name, spec.loader.path)
         return spec
 

@@ -88,3 +88,50 @@ def test_exported_programs_are_decomposed(place):
     called = {str(node.target) for node in exported.graph.nodes if node.op == "call_function"}
     assert "aten.addmm.default" in called and "aten.linear.default" not in called
     assert torch.equal(exported.module()(x), model(x))
+
+
+DEFERRED = """
+import sys
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+layer = torch.nn.Linear(2, 2)
+model = torch.nn.parallel.DistributedDataParallel(layer)
+optimizer = torch.optim.Adam(model.parameters())
+model(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+optimizer.zero_grad()
+dist.new_group([0])
+import torch._dynamo
+assert not [name for name in sys.modules if name.startswith("torch._dynamo.")], "it is loaded"
+before = torch._dynamo
+{use}
+import torch._dynamo
+assert torch._dynamo is sys.modules["torch._dynamo"] and torch._dynamo is not before
+import torch._dynamo.config, torch._dynamo.utils, torch._dynamo.testing
+for name, module in list(sys.modules.items()):
+    if name.startswith("torch._dynamo."):
+        assert module.__spec__.name == name and hasattr(module.__spec__.loader, "get_source"), name
+assert torch._dynamo.convert_frame.config is torch._dynamo.config is sys.modules["torch._dynamo.config"]
+assert before.utils.counters is torch._dynamo.utils.counters is torch._dynamo.convert_frame.counters
+assert callable(torch._dynamo.testing.same)
+optimizer.step()
+print("ends well")
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch._dynamo.utils.counters.clear()",
+        "import torch._dynamo.testing",
+        "before.note = 3; assert sys.modules['torch._dynamo'].note == 3",
+        "torch.compile(layer)(torch.ones(1, 2))",
+        "import torch._inductor.utils",
+    ],
+)
+def test_the_compiler_is_loaded_once_something_needs_it(tmp_path, use):
+    file = tmp_path / "program.py"
+    file.write_text(DEFERRED.format(use=use))
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "ends well\n")
