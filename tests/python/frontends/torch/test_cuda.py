@@ -206,7 +206,8 @@ def test_what_a_capture_refuses(mode):
         graph.replay()
     with pytest.raises(RuntimeError, match="non-default stream"):
         graph.capture_begin()
-    for wait in (lambda: x.sum().item(), x.cpu, torch.cuda.synchronize, lambda: x.tolist()):
+    copies = lambda: torch.tensor(3.0, device="cuda"), lambda: x.copy_(torch.zeros(3)), torch.zeros(3).cuda
+    for wait in (lambda: x.sum().item(), x.cpu, torch.cuda.synchronize, lambda: x.tolist(), lambda: x[x > 0], *copies):
         graph = torch.cuda.CUDAGraph()
         with pytest.raises(RuntimeError, match="not permitted when stream is capturing"), torch.cuda.graph(graph):
             wait()

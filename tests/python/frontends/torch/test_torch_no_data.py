@@ -69,7 +69,7 @@ def test_backward_passes_to_what_has_moved_since_are_refused(tmp_path):
 def test_every_kind_of_operation_has_its_way_without_data():
     from torchemu.frontends.torch.device import operations, timing
 
-    assert {"filling", "placing", *timing._TIMED} == set(operations.RUN)
+    assert {"filling", "placing", "waits_first", "waits_last", *timing._TIMED} == set(operations.RUN)
 
 
 def test_indices_of_a_device_are_zeros_where_they_write_into_the_host(tmp_path):
@@ -86,6 +86,12 @@ OPERATIONS = {
     "is_causal=True, enable_gqa=True)",
     "attention with a mask": "functional.scaled_dot_product_attention(rand(2, 4, 16, 32), rand(2, 2, 16, 32), "
     "rand(2, 2, 16, 32), attn_mask=torch.ones(16, 16, dtype=torch.bool, device='cuda'), enable_gqa=True)",
+    "values by a condition": "rand(4, 3).index_put((torch.ones(4, dtype=torch.bool, device='cuda'),), "
+    "torch.ones(3, device='cuda'))",
+    "values by indices of the host": "rand(4, 3).index_put((torch.tensor([1, 2]),), torch.tensor(1.0))",
+    "a layer that looks at its mask": "torch.nn.Transformer(32, 4, 1, 1, 64, 0.0, device='cuda')(rand(6, 2, 32), "
+    "rand(5, 2, 32), tgt_mask=torch.nn.Transformer.generate_square_subsequent_mask(5, device='cuda'))",
+    "errors": "torch.linalg.inv(torch.eye(3, device='cuda') + rand(3, 3))",
     "repeats": "rand(4, 3).repeat_interleave(torch.tensor([1, 2, 0, 1], device='cuda'), dim=0, output_size=4)",
     "sequences": "rnn.pad_packed_sequence(rnn.pack_padded_sequence(rand(5, 3, 8), [5, 3, 2]), total_length=6)[0]",
 }
@@ -105,6 +111,22 @@ def test_operations_are_charged_alike(name, tmp_path):
     with_data, without = (run(*flags, "--nproc-per-node", 1, script) for flags in ([], ["--no-data"]))
     assert (with_data.returncode, without.returncode) == (0, 0), without.stderr
     assert without.stdout == with_data.stdout
+
+
+def test_statistics_of_several_ranks_take_what_they_take_with_data(tmp_path):
+    """SyncBatchNorm looks for ranks without a batch: without data there are none."""
+    script = tmp_path / "statistics.py"
+    script.write_text(
+        "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
+        "layer = torch.nn.SyncBatchNorm(8).to(f'cuda:{dist.get_rank()}')\n"
+        "x = torch.rand(4, 8, 5, device=layer.weight.device, requires_grad=True)\n"
+        "start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))\nstart.record()\n"
+        "layer(x).square().sum().backward()\nend.record()\ntorch.cuda.synchronize()\n"
+        "print(dist.get_rank(), start.elapsed_time(end), x.grad.shape, flush=True)\n"
+    )
+    with_data, without = (run(*flags, "--nproc-per-node", 3, script) for flags in ([], ["--no-data"]))
+    assert (with_data.returncode, without.returncode) == (0, 0), without.stderr
+    assert sorted(without.stdout.splitlines()) == sorted(with_data.stdout.splitlines())
 
 
 def test_losses_that_look_at_targets_are_refused(tmp_path):

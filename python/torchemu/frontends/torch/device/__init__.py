@@ -14,6 +14,7 @@ from torch.utils import _python_dispatch
 
 from torchemu.frontends.torch.device import (
     ahbm,
+    assumptions,
     attention,
     casts,
     composites,
@@ -49,6 +50,7 @@ def install() -> None:
     _replaced = Replacements()
     tensors.put(_replaced)
     composites.put(_replaced)
+    assumptions.put(_replaced)
     storages.put(_replaced)
     cuda.put(_replaced)
     ahbm.put(_replaced)

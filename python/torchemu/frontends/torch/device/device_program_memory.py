@@ -205,6 +205,8 @@ def _moved(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str,
         mode.settle(out, to)
     mode.last = to
     mode.charge_copy(op, source, out, to)
+    if to is not None and not late and places.of(source) is None:
+        mode.catch_up()
     return out
 
 

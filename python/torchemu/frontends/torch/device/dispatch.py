@@ -29,6 +29,7 @@ from torchemu.frontends.torch.device import (
     places,
     products,
     storages,
+    waits,
 )
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
 from torchemu.frontends.torch.device.operations import (
@@ -40,7 +41,6 @@ from torchemu.frontends.torch.device.operations import (
     Operation,
     learned,
     result_place,
-    says_size,
 )
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
@@ -97,6 +97,8 @@ class RankMode(TorchDispatchMode):
             if isinstance(func, HigherOrderOperator):
                 return self.higher(func, args, kwargs or _NOTHING)
             op = learned(func)
+        if op.other is not None:
+            op = op.for_call(args, kwargs)
         outstanding = self.rank.outstanding
         if outstanding is not None and outstanding.issued and op.kind in _TOUCHING and op.works:
             unwaited_uses.look_at_call(func, args, kwargs or _NOTHING)
@@ -236,6 +238,31 @@ class RankMode(TorchDispatchMode):
         """Writes elements by indices, which may be a device's although the elements are the host's."""
         return self.kernel(op, self.with_places(args), kwargs)
 
+    def waits_first(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Does an operation once the host knows what it takes, and the device has it."""
+        self.prepare(args)
+        return (self.placing if op.writes_by_index else self.kernel)(op, args, kwargs)
+
+    def prepare(self, args: Sequence[Any]) -> None:
+        """Copies operands of the host's to the device, counts for how many elements conditions hold, and waits."""
+        for t in waits.operands(args[1:3]):
+            if places.of(t) is None:
+                go.LaunchCopy(self.rank.stream, size(t), False)
+        for mask in filter(waits.is_mask, args[1]):
+            self.launch("nonzero", mask.nbytes, mask.nbytes // 4, "vector")
+        self.catch_up()
+
+    def waits_last(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Does an operation, and has the host wait for its end."""
+        out = self.kernel(op, args, kwargs)
+        self.look(args)
+        return out
+
+    def look(self, args: Sequence[Any]) -> None:
+        """Has the host wait for what a device has computed of operands."""
+        if any(places.of(t) is not None for t in waits.operands(args)):
+            self.catch_up()
+
     def with_places(self, args: Sequence[Any]) -> Sequence[Any]:
         """Returns the operands of a write by indices. For a tensor of the host those that a device has are copied to
         the host, and so is a single value."""
@@ -309,8 +336,6 @@ class RankMode(TorchDispatchMode):
 
     def read(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Computes what the host needs to know: it waits for all that is on the stream."""
-        if says_size(kwargs):
-            return self.kernel(op, args, kwargs)
         at, nbytes = op.survey(args, kwargs)
         if at is None:
             return op.compute(*args, **kwargs)
@@ -355,26 +380,29 @@ class RankMode(TorchDispatchMode):
     def move(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Copies elements, on a device, or between one and the host."""
         to, source, late = self.ends_of(op, args, kwargs)
+        at = places.of(source)
         self.last = to
-        if places.of(source) is not None and to is None and not late:
+        if at is not None and to is None and not late:
             self.catch_up_after_copy(size(source))
         out = op.compute(*args, **self.on_host(kwargs))
         if to is not None and op.name == "_to_copy":
             self.settle(out, to)
-        elif late and op.name == "_to_copy" and places.of(source) is not None:
+        elif late and op.name == "_to_copy" and at is not None:
             places.pin(out)  # so that the copy can be under way while the host goes on
         if to is not None or late:
             self.charge_copy(op, source, out, to)
+        if at is None and to is not None and not late and out.numel():
+            self.catch_up()
         return out
 
     def ends_of(
         self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[Place | None, torch.Tensor, bool]:
         """Returns where a copy goes to, what is copied, and whether the host goes on while it is under way."""
-        late = bool(kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2]))
         if op.name == "_to_copy":
-            return result_place(kwargs, places.of(args[0]), True)[0], args[0], late
-        return places.of(args[0]), args[1], late
+            return result_place(kwargs, places.of(args[0]), True)[0], args[0], bool(kwargs.get("non_blocking"))
+        asked = bool(kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2]))
+        return places.of(args[0]), args[1], asked and not waits.for_copy(args[0], args[1], asked)
 
     def on_host(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Returns the arguments by which the CPU's kernel makes a result that is to be on a device, or the host."""
@@ -508,6 +536,8 @@ for _kind in (
     "resize",
     "filling",
     "placing",
+    "waits_first",
+    "waits_last",
 ):
     RUN[_kind] = getattr(RankMode, _kind)
 

@@ -18,10 +18,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.hooks import RemovableHandle
 
 from torchemu.frontends.torch import unwaited_uses
-from torchemu.frontends.torch.device import deferral, places, streams
+from torchemu.frontends.torch.device import deferral, places, streams, waits
 from torchemu.frontends.torch.device.deferral import tensors
 from torchemu.frontends.torch.device.ground import context
-from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned
+from torchemu.frontends.torch.device.operations import Operation, of
 from torchemu.runtime import capture as captures
 from torchemu.runtime.launches import graph_launch
 
@@ -237,7 +237,7 @@ class _Noting(TorchDispatchMode):
         kwargs, capture = kwargs or {}, self._capture
         if capture.is_paused:
             return func(*args, **kwargs)
-        op = KNOWN.get(func) or learned(func)
+        op = of(func, args, kwargs)
         used = [t for t in tensors([args, kwargs]) if places.of(t) is not None]
         _permit(op, args, kwargs, used)
         position = len(capture.steps)
@@ -258,13 +258,18 @@ class _Noting(TorchDispatchMode):
 
 def _permit(op: Operation, args: Sequence[Any], kwargs: dict[str, Any], used: list[torch.Tensor]) -> None:
     """Raises RuntimeError where the host would wait for a device."""
-    to = kwargs.get("device")
-    leaves = op.kind == "move" and (
-        (to is not None and not places.is_simulated(to)) or (op.name == "copy_" and places.of(args[0]) is None)
-    )
-    late = kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2])
-    if used and (op.kind == "read" or (leaves and not late)):
+    if (op.kind == "read" and used) or (op.kind == "move" and args[0].numel() and _waits_for_copy(op, args, kwargs)):
         raise RuntimeError(f"CUDA error: {_CAPTURING}: {op.name} makes the host wait for the device")
+
+
+def _waits_for_copy(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Reports whether the host waits for a copy."""
+    if op.name == "copy_":
+        return waits.for_copy(args[0], args[1], bool(kwargs.get("non_blocking") or (len(args) > 2 and args[2])))
+    to = kwargs.get("device")
+    if to is None or kwargs.get("non_blocking"):
+        return False
+    return places.is_simulated(to) == (places.of(args[0]) is None)
 
 
 def _do_again(func: Any, args: Sequence[Any], kwargs: dict[str, Any], into: Sequence[Any] = ()) -> None:

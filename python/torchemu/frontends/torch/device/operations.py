@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch._library import custom_ops
 
-from torchemu.frontends.torch.device import float_only, mixed_products, mixing, norms, places, products
+from torchemu.frontends.torch.device import float_only, mixed_products, mixing, norms, places, products, waits
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 aten = torch.ops.aten
@@ -38,7 +38,7 @@ _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
 
 _KINDS = {
     **dict.fromkeys(_MOVES, "move"),
-    **dict.fromkeys(_READS, "read"),
+    **dict.fromkeys((*_READS, *waits.BY_LOOK), "read"),
     **dict.fromkeys(_RESIZES, "resize"),
     **dict.fromkeys(("is_pinned", "_pin_memory", "pin_memory"), "foreign"),
     "_pack_padded_sequence": "packed",
@@ -110,12 +110,14 @@ class Operation:
         on_host: does so with the kernels of the host, where CUDA's have other results.
         run: the mode's method for operations of its kind.
         costs: what calls have cost, by the shapes and dtypes of their operands.
+        waits: "first" or "last", where the host waits before or after it; else "".
+        other: the same for some calls, and None where they are all alike; see for_call.
     """
 
     __slots__ = (
         "aliases", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind",
-        "lists", "name", "of_floats", "on_host", "random", "reduces", "run", "seeded", "space", "works",
-        "writes_by_index",
+        "lists", "name", "of_floats", "on_host", "other", "random", "reduces", "run", "seeded", "space", "waits",
+        "works", "writes_by_index",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -125,6 +127,8 @@ class Operation:
         schema = func._schema
         self.name = schema.name.partition("::")[2]
         self.writes_by_index = self.name in mixing.WRITES_BY_INDEX or func in mixing.FILLS
+        self.other: Operation | None = None
+        self.waits = waits.when(self.name) if kind == "read" else ""
         self.run: Callable[..., Any] = RUN[self._way()]
         self.lists = any("List" in str(a.type) and "Tensor" in str(a.type) for a in schema.arguments)
         first = schema.returns[0].alias_info if schema.returns else None
@@ -146,11 +150,19 @@ class Operation:
 
     def _way(self) -> str:
         """Returns the name of the mode's method that does the operation."""
+        if self.waits:
+            return f"waits_{self.waits}"
         if self.kind != "kernel":
             return self.kind
         if self.fills:
             return "filling"
         return "placing" if self.writes_by_index else "kernel"
+
+    def for_call(self, args: Sequence[Any], kwargs: dict[str, Any] | None) -> Operation:
+        """Returns the operation as it is for these arguments."""
+        if self.other is None or not waits.OTHERWISE[self.name][1](args, kwargs or {}):
+            return self
+        return self.other
 
     def definition(self) -> Any:
         """Returns what defines the operation in Python for the running rank; None for others."""
@@ -237,7 +249,14 @@ def learned(func: Any) -> Operation:
     else:
         kind = "kernel"
     operation = KNOWN[func] = Operation(func, kind)
+    if name in waits.OTHERWISE and kind in ("kernel", "read"):
+        operation.other = Operation(func, waits.OTHERWISE[name][0])
     return operation
+
+
+def of(func: Any, args: Sequence[Any], kwargs: dict[str, Any] | None) -> Operation:
+    """Returns the operation that a call is."""
+    return (KNOWN.get(func) or learned(func)).for_call(args, kwargs)
 
 
 def _is_composite(func: Any) -> bool:
@@ -251,11 +270,6 @@ RUN: dict[str, Callable[..., Any]] = {}
 
 KNOWN: dict[Any, Operation] = {}
 """The operations by their overloads."""
-
-
-def says_size(kwargs: dict[str, Any]) -> bool:
-    """Reports whether a call tells the size of a result, for which the host would wait else."""
-    return kwargs.get("output_size") is not None
 
 
 def seeded(func: Any) -> Any:

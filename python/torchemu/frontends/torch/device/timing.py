@@ -12,10 +12,19 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import dispatch, elements, fakes, functional, generators, layouts, places
+from torchemu.frontends.torch.device import (
+    assumptions,
+    dispatch,
+    elements,
+    fakes,
+    functional,
+    generators,
+    layouts,
+    places,
+)
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import call_site, go
-from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned, result_place, says_size
+from torchemu.frontends.torch.device.operations import Operation, of, result_place
 from torchemu.frontends.torch.device.places import META, Place, honestly
 
 _empty_strided = torch.empty_strided
@@ -54,6 +63,9 @@ def truth(tensor: torch.Tensor) -> bool:
         RuntimeError: it has no elements, so the program's way cannot depend on them.
     """
     if places.of(tensor) is not None and _is_meta(tensor):
+        if assumptions.are_made():
+            tensor.item()  # the host waits
+            return True
         raise lacking(f"bool of a tensor on {tensor.device}: what the program does next depends on its element")
     return bool(_truth(tensor))
 
@@ -92,7 +104,7 @@ class TimingMode(RankMode):
             return NotImplemented if dispatch.TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
         if fakes.are_made():
             return fakes.handed_on(func, args, kwargs)
-        op = KNOWN.get(func) or learned(func)
+        op = of(func, args, kwargs)
         return _TIMED[op.kind](self, op, args, kwargs or {})
 
     def timed_kernel(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -136,11 +148,13 @@ class TimingMode(RankMode):
         Raises:
             RuntimeError: the result's size depends on elements.
         """
-        if says_size(kwargs):
-            return self.timed_kernel(op, args, kwargs)
-        at, _ = op.survey(args, kwargs)
+        if op.waits:
+            return self.timed_wait(op, args, kwargs)
+        at, nbytes = op.survey(args, kwargs)
         if at is None:
             return op.compute(*args, **kwargs)
+        if op.works:
+            self.launch(op.name, nbytes, nbytes // 4, "vector")
         self.catch_up()
         if op.name == "_local_scalar_dense":
             kind = args[0].dtype
@@ -148,6 +162,25 @@ class TimingMode(RankMode):
         if op.name == "equal":
             return True
         raise lacking(f"{op.name}: the size of its result depends on elements")
+
+    def timed_wait(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Has the host wait, before or after, and gives results without elements.
+
+        Raises:
+            RuntimeError: nobody knows how many elements are picked.
+        """
+        picked = None
+        if op.waits == "first":
+            self.prepare(args)
+            picked = assumptions.picked(op.name, args)
+        if picked is not None:
+            at, nbytes = op.survey(args, kwargs)
+            assert at is not None  # a host's tensor has elements
+            return self.made(op, args, kwargs, picked, at, nbytes)
+        out = self.timed_kernel(op, args, kwargs)
+        if op.waits == "last":
+            self.look(args)
+        return out
 
     def packs(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Returns packed sequences, without elements where they are on a device: the host knows their lengths."""
@@ -183,10 +216,9 @@ class TimingMode(RankMode):
     def timed_move(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Charges a copy, and gives the host zeros."""
         is_new = op.name == "_to_copy"
-        source = args[0] if is_new else args[1]
+        kwargs = _as_cpp_says(kwargs, args[0] if is_new else args[1])
+        to, source, late = self.ends_of(op, args, kwargs)
         at = places.of(source)
-        kwargs = _as_cpp_says(kwargs, source)
-        to = result_place(kwargs, at, True)[0] if is_new else places.of(args[0])
         self.last = to
         if at is None and to is None:
             return op.compute(*args, **kwargs)
@@ -196,8 +228,9 @@ class TimingMode(RankMode):
                 self.launch(op.name, dispatch.size(source) + dispatch.size(out), 0, "vector")
             else:
                 go.LaunchCopy(self.rank.stream, dispatch.size(out), False)
+                if not late and out.numel():
+                    self.catch_up()
             return out
-        late = kwargs.get("non_blocking") or (not is_new and len(args) > 2 and args[2])
         go.LaunchCopy(self.rank.stream, dispatch.size(source), True)
         if not late:
             self.catch_up()
