@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -26,7 +27,7 @@ _SETS = "__torchemu_sets__"
 _SETATTR = {"setattr": "__torchemu_setattr__", "delattr": "__torchemu_delattr__"}
 _MOCKS = "__torchemu_mocks__"
 _EXCHANGED = ("sys", "warnings")
-"""Modules of which ranks have their own state already; see interpreter.py."""
+"""Modules of which ranks have their own state already; see interpreter.py, which exchanges os.environ, too."""
 
 _MISSING = object()
 
@@ -125,7 +126,7 @@ class Attributes:
             return
         if isinstance(owner, types.ModuleType) and hasattr(type(owner), name):
             return  # a property, and what is behind it is no attribute
-        if (id(owner), name) not in self._known and is_shared(owner):
+        if (id(owner), name) not in self._known and is_shared(owner, name):
             if not self._owners:
                 self._exchanges.append(self.exchange)
             self._known.add((id(owner), name))
@@ -203,8 +204,10 @@ def _set(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
 
 
-def is_shared(owner: Any) -> bool:
-    """Returns whether other ranks have the module or the class, too."""
+def is_shared(owner: Any, name: str) -> bool:
+    """Returns whether an attribute of a module or a class is that of other ranks, too."""
+    if owner is os and name == "environ":
+        return False
     if isinstance(owner, types.ModuleType):
         module: types.ModuleType | None = owner
     else:

@@ -130,7 +130,11 @@ class SharedAttributes:
             RuntimeError: they differ.
         """
         process = current()
-        if process is None or not isinstance(owner, type | types.ModuleType) or not own_attributes.is_shared(owner):
+        if (
+            process is None
+            or not isinstance(owner, type | types.ModuleType)
+            or not own_attributes.is_shared(owner, name)
+        ):
             return
         setter, value = _setter(), vars(owner).get(name, _MISSING)
         if setter == _package(owner):
