@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from torchemu.launch.interpreter import variables
 from torchemu.launch.patches import current, replace
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Environment:
         self._exchanges = exchanges
         self._names: set[bytes] = set()  # of variables that are exchanged
         self._put, self._unset = os.putenv, os.unsetenv
-        self._shown: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined] # what C sees
+        self._shown: dict[bytes, bytes] = dict(variables())  # what C sees
         self._outside = dict(self._shown)
 
     def install(self, stack: contextlib.ExitStack) -> None:
@@ -69,7 +70,7 @@ class Environment:
         @functools.wraps(start)
         def call(*args: Any, **kwargs: Any) -> Any:
             if current() is not None:
-                self._show(os.environ._data)  # type: ignore[attr-defined]
+                self._show(variables())
             return start(*args, **kwargs)
 
         return call
@@ -80,7 +81,7 @@ class Environment:
         @functools.wraps(load)
         def init(*args: Any, **kwargs: Any) -> None:
             if current() is not None:
-                own = os.environ._data  # type: ignore[attr-defined]
+                own = variables()
                 self._exchange_also({name for name in own if self._outside.get(name) != own[name]})
                 self._show(own)
             load(*args, **kwargs)
@@ -93,7 +94,7 @@ class Environment:
         self._names |= names
 
     def _exchange(self, before: Process, after: Process) -> None:
-        own = after.interpreter.environ
+        own = after.interpreter.variables()
         for name in self._names:
             self._set(name, own.get(name))
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import multiprocessing
 import multiprocessing.spawn
 import os
+import types
+from concurrent.futures import process as executors
+from multiprocessing import get_context as system_context  # Python's, also while a run has replaced it
 from typing import Any
 
 import torchemu.multiprocessing
 from torchemu.frontends import stand_ins
 from torchemu.launch.patches import replace
+from torchemu.multiprocessing._start import StartContext
 
 _NAMES = [
     "Array",
@@ -46,8 +51,18 @@ def install(stack: contextlib.ExitStack) -> None:
     Only for a run of one rank. Where there are several, they cannot start ranks, and Python's processes work as they
     do, for what has nothing to do with the World. Pools' processes are the system's in any case.
     """
+    replace(stack, executors, "mp", _of_executors())
     for name in _NAMES:
         replace(stack, multiprocessing, name, getattr(torchemu.multiprocessing, name))
+
+
+def _of_executors() -> types.SimpleNamespace:
+    """Returns what ProcessPoolExecutor knows as multiprocessing: Python's, with the start method of the program."""
+
+    def get_context(method: str | None = None) -> Any:
+        return system_context(method or torchemu.multiprocessing.get_start_method())
+
+    return types.SimpleNamespace(**{**vars(multiprocessing), "get_context": get_context})
 
 
 def install_beside(stack: contextlib.ExitStack, torch: str) -> None:
@@ -63,6 +78,26 @@ def install_beside(stack: contextlib.ExitStack, torch: str) -> None:
         return {"torchemu": _Prepared(torch, dict(os.environ)), **real(name)}
 
     replace(stack, multiprocessing.spawn, "get_preparation_data", prepared)
+    _let_executors_take_contexts(stack)
+
+
+def _let_executors_take_contexts(stack: contextlib.ExitStack) -> None:
+    """Makes ProcessPoolExecutor take PyTorch's contexts, of which only the way of starting processes is for it."""
+    real = executors.ProcessPoolExecutor.__init__
+
+    @functools.wraps(real)
+    def init(
+        self: executors.ProcessPoolExecutor,
+        max_workers: int | None = None,
+        mp_context: Any = None,
+        *args: Any,
+        **options: Any,
+    ) -> None:
+        if isinstance(mp_context, StartContext):
+            mp_context = system_context(mp_context.get_start_method())
+        real(self, max_workers, mp_context, *args, **options)
+
+    replace(stack, executors.ProcessPoolExecutor, "__init__", init)
 
 
 class _Prepared:

@@ -8,6 +8,18 @@ import sys
 import warnings
 from _thread import get_ident
 from collections.abc import Mapping
+from typing import Any
+
+_SHARED: Any = os.environ
+"""The object that whoever has imported environ from os uses. A program may put another one in os, as datasets does."""
+
+
+def variables(of: Any = None) -> dict[bytes, bytes]:
+    """Returns the variables of an object that is, or was, os.environ; without one, of that which is it now."""
+    of = os.environ if of is None else of
+    if isinstance(of, type(_SHARED)):
+        return of._data
+    return {os.fsencode(name): os.fsencode(value) for name, value in of.items()}
 
 
 class Interpreter:
@@ -24,7 +36,7 @@ class Interpreter:
         self.argv, self.path = sys.argv, sys.path
         self.stdout, self.stderr = sys.stdout, sys.stderr
         self.excepthook, self.unraisablehook = sys.excepthook, sys.unraisablehook
-        self.environ = os.environ._data  # type: ignore[attr-defined] # whoever has imported environ from os uses it
+        self.shown, self.environ = os.environ, _SHARED._data
         self.records, self.kind = logging._logRecordFactory, logging._loggerClass  # type: ignore[attr-defined]
         self.captured = logging._warnings_showwarning  # type: ignore[attr-defined]
         self.filters = warnings.filters
@@ -39,7 +51,8 @@ class Interpreter:
         sys.argv, sys.path = self.argv, self.path
         sys.stdout, sys.stderr = self.stdout, self.stderr
         sys.excepthook, sys.unraisablehook = self.excepthook, self.unraisablehook
-        os.environ._data = os.environb._data = self.environ  # type: ignore[attr-defined]
+        os.environ, _SHARED._data = self.shown, self.environ
+        os.environb._data = self.environ  # type: ignore[attr-defined]
         logging._logRecordFactory, logging._loggerClass = self.records, self.kind  # type: ignore[attr-defined]
         logging._warnings_showwarning = self.captured  # type: ignore[attr-defined]
         warnings.filters = self.filters
@@ -54,9 +67,13 @@ class Interpreter:
         child = Interpreter.__new__(Interpreter)
         vars(child).update(vars(self))
         child.argv, child.path, child.filters = list(self.argv), list(self.path), list(self.filters)
-        child.environ = dict(self.environ)
+        child.shown, child.environ = _SHARED, dict(self.variables())
         child.loop = None
         return child
+
+    def variables(self) -> dict[bytes, bytes]:
+        """Returns the environment that the rank's program sees."""
+        return self.environ if self.shown is _SHARED else variables(self.shown)
 
     def setenv(self, variables: Mapping[str, str]) -> None:
         """Sets environment variables."""

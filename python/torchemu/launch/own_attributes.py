@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from torchemu.launch.process import Process
 
 _SETS = "__torchemu_sets__"
-_SETATTR = {"setattr": "__torchemu_setattr__", "delattr": "__torchemu_delattr__"}
+SETATTR = {"setattr": "__torchemu_setattr__", "delattr": "__torchemu_delattr__"}
+"""The names by which code that is told sets and deletes attributes."""
 _MOCKS = "__torchemu_mocks__"
 _EXCHANGED = ("sys", "warnings")
-"""Modules of which ranks have their own state already; see interpreter.py."""
+"""Modules of which ranks have their own state already; see interpreter.py, which exchanges os.environ, too."""
 
 _MISSING = object()
 
@@ -69,8 +71,8 @@ class Telling(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in _SETATTR:
-            node.func.id, self.found = _SETATTR[node.func.id], True
+        if isinstance(node.func, ast.Name) and node.func.id in SETATTR:
+            node.func.id, self.found = SETATTR[node.func.id], True
         return node
 
     def _told(self, node: ast.stmt, targets: list[ast.expr]) -> Any:
@@ -125,7 +127,7 @@ class Attributes:
             return
         if isinstance(owner, types.ModuleType) and hasattr(type(owner), name):
             return  # a property, and what is behind it is no attribute
-        if (id(owner), name) not in self._known and is_shared(owner):
+        if (id(owner), name) not in self._known and is_shared(owner, name):
             if not self._owners:
                 self._exchanges.append(self.exchange)
             self._known.add((id(owner), name))
@@ -156,7 +158,7 @@ class Attributes:
             module = sys.modules["unittest.mock"]
             vars(module).update({name: _but_for_mocks(name, own[name], module.NonCallableMock) for name in own})
 
-        told = {_SETS: self.sets, _MOCKS: mocks, **{_SETATTR[name]: function for name, function in own.items()}}
+        told = {_SETS: self.sets, _MOCKS: mocks, **{SETATTR[name]: function for name, function in own.items()}}
         for name, function in told.items():
             # Functions of programs outlive the run, in atexit and in packages, and call these names.
             vars(builtins).setdefault(name, _PLAIN[name])
@@ -184,14 +186,14 @@ def _nothing(*_: Any) -> None:
     pass
 
 
-_PLAIN = {_SETS: _nothing, _MOCKS: _nothing, **{_SETATTR[name]: getattr(builtins, name) for name in _SETATTR}}
+_PLAIN = {_SETS: _nothing, _MOCKS: _nothing, **{SETATTR[name]: getattr(builtins, name) for name in SETATTR}}
 """The meaning of the names outside of runs."""
 
 
 def _unmock() -> None:
     """Lets unittest.mock set attributes as it always does."""
     module = vars(sys.modules.get("unittest.mock", types))
-    for name in _SETATTR:
+    for name in SETATTR:
         module.pop(name, None)
 
 
@@ -203,8 +205,10 @@ def _set(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
 
 
-def is_shared(owner: Any) -> bool:
-    """Returns whether other ranks have the module or the class, too."""
+def is_shared(owner: Any, name: str) -> bool:
+    """Returns whether an attribute of a module or a class is that of other ranks, too."""
+    if owner is os and name == "environ":
+        return False
     if isinstance(owner, types.ModuleType):
         module: types.ModuleType | None = owner
     else:

@@ -1,7 +1,8 @@
 """Attributes that functions of installed packages set on modules and classes of others, such as torch's.
 
 An installed package is loaded once, and notes in its own variables what it has done. So what it sets counts for all
-ranks. A rank that sets another value than the one that another rank has set there gets an error.
+ranks. A rank that sets another value than the one that another rank has set there gets an error. A context manager sets
+for its caller, and takes back: what is set there is the rank's own.
 """
 
 from __future__ import annotations
@@ -59,15 +60,21 @@ class _Telling(ast.NodeTransformer):
 
     def __init__(self, roots: set[str]) -> None:
         self._roots, self._depth, self.found = roots, 0, False
+        self._arguments: set[str] | None = None  # of the context manager that it is in
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        outer = self._arguments
+        self._arguments = {argument.arg for argument in node.args.args} if _is_context(node) else None
         self._depth += 1
         self.generic_visit(node)
         self._depth -= 1
+        self._arguments = outer
         return node
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         self.generic_visit(node)
+        if self._arguments is not None:
+            return self._own(node, self._arguments)
         paths = [target for target in node.targets if isinstance(target, ast.Attribute) and self._is_others(target)]
         if not paths or not self._depth:
             return node
@@ -77,14 +84,36 @@ class _Telling(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if self._depth and isinstance(node.func, ast.Name) and node.func.id == "setattr":
-            node.func.id, self.found = _SETATTR, True
+        if not self._depth or not isinstance(node.func, ast.Name):
+            return node
+        own = {"setattr": _SETATTR} if self._arguments is None else own_attributes.SETATTR
+        if node.func.id in own:
+            node.func.id, self.found = own[node.func.id], True
         return node
 
+    def _own(self, node: ast.Assign, arguments: set[str]) -> Any:
+        """Lets an assignment of a context manager say that what it sets is the rank's own."""
+        paths = [target for target in node.targets if isinstance(target, ast.Attribute)]
+        told = [own_attributes.telling(path) for path in paths if _root(path) not in {None, *arguments}]
+        self.found = self.found or bool(told)
+        return [*told, node]
+
     def _is_others(self, target: ast.expr) -> bool:
-        while isinstance(target, ast.Attribute):
-            target = target.value
-        return isinstance(target, ast.Name) and target.id in self._roots
+        return _root(target) in self._roots
+
+
+def _root(target: ast.expr) -> str | None:
+    """Returns the first of names with dots between them; None where it is something else."""
+    while isinstance(target, ast.Attribute):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _is_context(node: ast.FunctionDef) -> bool:
+    """Returns whether a function is a context manager that keeps nothing in variables of the module: there it may note
+    that all is done, and ranks share the note."""
+    named = any(ast.unparse(decorator).rpartition(".")[2] == "contextmanager" for decorator in node.decorator_list)
+    return named and not any(isinstance(part, ast.Global) for part in ast.walk(node))
 
 
 class _Write(NamedTuple):
@@ -130,7 +159,11 @@ class SharedAttributes:
             RuntimeError: they differ.
         """
         process = current()
-        if process is None or not isinstance(owner, type | types.ModuleType) or not own_attributes.is_shared(owner):
+        if (
+            process is None
+            or not isinstance(owner, type | types.ModuleType)
+            or not own_attributes.is_shared(owner, name)
+        ):
             return
         setter, value = _setter(), vars(owner).get(name, _MISSING)
         if setter == _package(owner):

@@ -208,6 +208,31 @@ def test_pools_of_a_program_on_one_rank_hold_no_rank(tmp_path: Path, module: str
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_executors_of_processes_take_the_programs_way_of_starting_them(tmp_path: Path, ranks: int) -> None:
+    text = """
+    import multiprocessing, os, sys
+    from concurrent.futures import ProcessPoolExecutor
+    import torch.multiprocessing
+
+    def worked(x): return x * x, multiprocessing.get_start_method(), os.getpid()
+    if __name__ == "__main__":
+        if os.environ["WORLD_SIZE"] == "1":
+            multiprocessing.set_start_method("spawn")
+        contexts = torch.multiprocessing.get_context("spawn"), multiprocessing.get_context("fork"), None
+        for context in contexts:
+            with ProcessPoolExecutor(2, context) as pool: found = list(pool.map(worked, [1, 2, 3]))
+            squares, methods, places = zip(*found)
+            assert squares == (1, 4, 9) and os.getpid() not in places
+            if context is not None: continue
+            assert set(methods) == {"spawn" if os.environ["WORLD_SIZE"] == "1" else "fork"}
+        print("done")
+    """
+    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", str(ranks), str(written(tmp_path, text))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "done\n" * ranks), done.stderr
+
+
 def test_a_crash_in_c_names_the_rank_its_line_and_its_last_operation(tmp_path: Path) -> None:
     text = "import torch\ndist.all_reduce(torch.ones(3))\nif rank == 1:\n    ctypes.string_at(0)\ndist.barrier()\n"
     done = _run(tmp_path, text)

@@ -224,6 +224,39 @@ def test_environment(tmp_path: Path) -> None:
     assert subprocess.run(command, capture_output=True, text=True).stdout == f"False {'PATH' in before}\n"
 
 
+@pytest.mark.parametrize("of", ["program", "package"])
+def test_another_object_in_the_place_of_the_environment(tmp_path: Path, of: str) -> None:
+    """Packages put a copy there, to take back what they have set; others keep what they have imported."""
+    text = "import os\ndef put(given):\n    os.environ = given\n"
+    folder = {"program": "", "package": "site-packages/"}[of]
+    written(tmp_path, text, f"{folder}putting.py")
+    text = f"""
+        import copy, subprocess
+        from os import environ
+        sys.path.append({str(tmp_path / "site-packages")!r})
+        import putting
+        saved = copy.deepcopy(os.environ)
+        os.environ["GONE"] = str(rank)
+        putting.put(saved)
+        os.environ["OWN"] = str(rank)
+        others_run()
+        assert os.environ is saved and os.environ["OWN"] == os.environ["RANK"] == os.getenv("RANK") == str(rank)
+        assert "GONE" not in os.environ and environ["GONE"] == environ["RANK"] == str(rank) and "OWN" not in environ
+        ask = [sys.executable, "-c", "import os; print(os.environ['OWN'], os.environ['RANK'])"]
+        assert subprocess.run(ask, capture_output=True, text=True).stdout == f"{{rank}} {{rank}}\\n"
+        putting.put({{"OWN": str(-rank)}})
+        others_run()
+        assert os.environ == {{"OWN": str(-rank)}} and os.getenv("RANK") is None
+        putting.put(environ)
+        others_run()
+        assert os.environ["GONE"] == os.environ["RANK"] == str(rank)
+    """
+    before, shared = dict(os.environ), os.environ
+    check(tmp_path, text)
+    sys.modules.pop("putting", None)
+    assert os.environ is shared and dict(shared) == before
+
+
 def test_arguments_and_path(tmp_path: Path) -> None:
     text = """
         sys.argv.append(rank)

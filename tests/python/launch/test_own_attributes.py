@@ -126,7 +126,7 @@ def test_classes_of_mocks_are_not_exchanged(tmp_path: Path, monkeypatch: pytest.
     """Each mock has a class of its own, with a hundred attributes: thousands of mocks took minutes."""
     exchanged: list[object] = []
     real = own_attributes.is_shared
-    monkeypatch.setattr(own_attributes, "is_shared", lambda owner: exchanged.append(owner) or real(owner))
+    monkeypatch.setattr(own_attributes, "is_shared", lambda owner, name: exchanged.append(owner) or real(owner, name))
     script = START + "from unittest import mock\nmocks = [mock.MagicMock(return_value=i) for i in range(20)]\n"
     script += "mock.patch('json.dumps', rank).start()\nprint([m() for m in mocks] == list(range(20)), json.dumps)"
     file = written(tmp_path, script)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from launch import Outcome, launch, lines, written
 from torchemu.launch import shared_attributes
 
 PACKAGE = """
+import contextlib
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -72,8 +74,23 @@ def inherited_for_a_while(rank):
     setattr(nn.Linear, "__delattr__", before)
     return found
 
+@contextlib.contextmanager
+def holding(rank, kind):
+    for cls in {kind}:
+        cls.__old__init__ = cls.__init__
+        cls.__init__ = lambda self: cls.__old__init__(self, rank)
+        setattr(F, "before", F.relu)
+        F.relu = lambda x: (rank, F.before)
+    yield
+    for cls in {kind}:
+        cls.__init__ = cls.__old__init__
+        del cls.__old__init__
+        F.relu = F.before
+        delattr(F, "before")
+
 class Own:
-    pass
+    def __init__(self, made):
+        self.made = made
 
 def its_own(rank):
     Own.mine = rank
@@ -141,6 +158,19 @@ def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
 )
 def test_what_does_not_differ_counts_for_all(tmp_path: Path, call: str) -> None:
     assert lines(ran(tmp_path, call)) == ["True", "True"]
+
+
+def test_what_context_managers_set_is_the_ranks_own(tmp_path: Path) -> None:
+    text = """
+    relu = F.relu
+    with patching.holding(rank, patching.Own):
+        dist.barrier()
+        assert patching.Own().made == rank and F.relu(1) == (rank, relu)
+        rank and dist.barrier()
+    rank or dist.barrier()
+    print(patching.Own(5).made == 5 and F.relu is relu, hasattr(F, "before"))
+    """
+    assert lines(ran(tmp_path, textwrap.indent(textwrap.dedent(text), "    ").strip())) == ["True False"] * 2
 
 
 def test_isolated_packages_set_the_ranks_own(tmp_path: Path) -> None:

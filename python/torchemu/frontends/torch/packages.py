@@ -4,7 +4,8 @@ Such a package, Megatron say, is loaded once. Functions of its modules that set 
 code. Right after a module was executed, those variables are noted, its dicts, lists and sets, also those that are
 default values of functions, and what functions set on its classes. What they hold is exchanged when another rank goes
 on. Of packages that are not named here these are the modules that speak of torch.distributed, or of what torchrun tells
-a process, and of them what functions set.
+a process, and of them what functions set. What modules make of the environment as they are loaded is in
+`rank_constants`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torchemu import runtime
+from torchemu.frontends.torch import rank_constants
+from torchemu.frontends.torch.rank_constants import Constant
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime.frames import is_installed
 
@@ -49,8 +52,6 @@ PATCHES = {
 }
 """The functions of modules that take a rank's patches of PyTorch's classes away, and put them in place again."""
 
-_TOLD = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
-"""Variables of the environment by which torchrun tells a process who it is."""
 _KNOWING_RANKS = ("torch", "torchemu")
 """Packages that have a state for each rank without this."""
 
@@ -143,7 +144,7 @@ def _copied(value: Any) -> Any:
     return copy.copy(value) if type(value) in _CONTAINERS else value
 
 
-_lasting: dict[tuple[int, str], Variable] = {}
+_lasting: dict[tuple[int, str], Variable | Constant] = {}
 """Variables of modules that stay loaded when a run ends, by what has them and their names."""
 
 
@@ -154,8 +155,8 @@ class Variables:
         noted: those that were noted before.
     """
 
-    def __init__(self, noted: Iterable[Variable] = ()) -> None:
-        self._all: list[Variable | Defaults] = [*noted]
+    def __init__(self, noted: Iterable[Variable | Constant] = ()) -> None:
+        self._all: list[Variable | Defaults | Constant] = [*noted]
         self._kept: dict[runtime.Context | None, list[Any]] = {}
 
     def note_set(self, module: types.ModuleType, code: types.CodeType) -> None:
@@ -169,6 +170,12 @@ class Variables:
                 is_there = not is_functions or (owner.__name__, name) in loaded
                 variable = _lasting[id(owner), name] = Variable(owner, name, is_there)
                 self._all.append(variable)
+
+    def note_constants(self, module: types.ModuleType, code: types.CodeType, source: Callable[[], bytes]) -> None:
+        """Notes what a module has made of what torchrun tells a process."""
+        for constant in rank_constants.of(module, code, source):
+            _lasting[id(module), constant.name] = constant
+            self._all.append(constant)
 
     def note(self, module: types.ModuleType, code: types.CodeType | None) -> None:
         """Notes those of a module that has just been executed."""
@@ -305,7 +312,9 @@ def _speaks_of_ranks(code: types.CodeType) -> bool:
     names = set().union(*(each.co_names for each in inner))
     if {"torch", "distributed"} <= names or any(name.startswith("torch.distributed") for name in names):
         return True
-    return not _TOLD.isdisjoint(const for each in inner for const in each.co_consts if isinstance(const, str))
+    return not rank_constants.TOLD.isdisjoint(
+        const for each in inner for const in each.co_consts if isinstance(const, str)
+    )
 
 
 def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -339,8 +348,11 @@ def _executing(variables: Variables) -> Callable[[importlib.machinery.SourceFile
         if code is None:
             raise ImportError(f"cannot load module {module.__name__!r} when get_code() returns None")
         _bootstrap._call_with_frames_removed(exec, code, vars(module))
-        is_known = _package(module.__name__) in (*PACKAGES, *SETTING, *_KNOWING_RANKS)
-        if not is_known and is_installed(self.path) and _speaks_of_ranks(code):
+        package = _package(module.__name__)
+        if package in _KNOWING_RANKS or not is_installed(self.path):
+            return
+        variables.note_constants(module, code, lambda: self.get_data(self.path))
+        if package not in (*PACKAGES, *SETTING) and _speaks_of_ranks(code):
             variables.note_set(module, code)
 
     return exec_module

@@ -58,6 +58,18 @@ def remember(value):
     global remembered
     remembered = value
 """
+MAKING = """
+import os
+from os import environ
+from spoken_of import calls
+WORLD_SIZE: int = int(os.getenv("WORLD_SIZE", "1"))
+RANK = int(os.getenv("RANK", "-1")) if WORLD_SIZE > 1 else -1
+FIRST = LEADER = RANK in {-1, 0}
+local = environ["LOCAL_RANK"] + "."
+OTHER = os.getenv("OTHER", "RANK is no name of it")
+MADE = [RANK]
+"""
+IMPORTING = "from spoken_made import RANK as mine, LEADER, OTHER\nLATER = not LEADER\n"
 
 
 @pytest.fixture
@@ -66,10 +78,16 @@ def folder(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "spoken_of.py").write_text(SPEAKING)
     (folder / "spoken_beside.py").write_text(BESIDE)
+    (folder / "spoken_made.py").write_text(MAKING)
+    (folder / "spoken_made_of.py").write_text(IMPORTING)
+    (folder / "spoken_package").mkdir()
+    (folder / "spoken_package/__init__.py").write_text("from .inner import RANK\n")
+    (folder / "spoken_package/inner.py").write_text("import os\nRANK = int(os.environ['RANK'])\n")
+    (folder / "spoken_package/last.py").write_text("from . import RANK\nfrom .inner import RANK as R\n")
     monkeypatch.syspath_prepend(str(folder))
     yield folder
-    for name in ("spoken_of", "spoken_beside"):
-        sys.modules.pop(name, None)
+    for name in [name for name in sys.modules if name.startswith("spoken_")]:
+        del sys.modules[name]
 
 
 def test_what_functions_keep_is_a_ranks_own(folder):
@@ -98,6 +116,33 @@ def test_what_functions_keep_is_a_ranks_own(folder):
     program()
     assert sys.modules["spoken_of"].group is None and sys.modules["spoken_of"].calls == 0
     program()  # the module is loaded still
+
+
+def test_what_modules_make_of_the_environment_is_a_ranks_own(folder):
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        import spoken_made
+        import spoken_made_of
+        import spoken_package.last
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        for _ in range(3):
+            dist.barrier()
+            made = spoken_made.RANK, spoken_made.WORLD_SIZE, spoken_made.FIRST, spoken_made.LEADER, spoken_made.local
+            assert made == (rank, 3, rank == 0, rank == 0, f"{rank}.")
+            assert (spoken_made_of.mine, spoken_made_of.LEADER, spoken_made_of.LATER) == (rank, rank == 0, rank > 0)
+            package = spoken_package
+            assert package.RANK == package.inner.RANK == package.last.RANK == package.last.R == rank
+        made_of_it, other = spoken_made.MADE, spoken_made.OTHER
+        assert made_of_it == [rank] and other == "RANK is no name of it"
+        spoken_made.RANK += 10
+        dist.barrier()
+        changed = spoken_made.RANK
+        assert changed == rank + 10
+
+    program()
+    program()  # the modules are loaded still
 
 
 def test_which_modules_speak_of_ranks():
