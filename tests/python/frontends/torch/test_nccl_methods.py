@@ -65,7 +65,7 @@ def test_more_time_ends_with_the_first_operation_that_had_it():
 
 @real
 def test_groups_have_numbers_and_are_connected_when_they_are_used():
-    """What a group says of itself is as on an H200."""
+    """Groups say of themselves what they do on an H200."""
     dist.init_process_group("nccl")
     cuda = torch.device("cuda")
     backend = dist.group.WORLD._get_backend(cuda)
