@@ -99,7 +99,7 @@ def running() -> Helper | None:
 
 
 class Closing:
-    """What a process has closed: a rank, or a process that helps it. Others may go on using it."""
+    """Closing tells who has closed something: a rank, or a process that helps it. Others may go on using it."""
 
     def __init__(self) -> None:
         self._by: RankLocal[set[Helper | None]] = RankLocal(set)
