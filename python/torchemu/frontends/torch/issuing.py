@@ -51,6 +51,7 @@ class _Collective(NamedTuple):
         result: the value of its future.
         opts: PyTorch's options.
         on_host: its tensors have to be in the host's memory, for NCCL itself would allocate them.
+        pieces: what the core is told of in place of outs and ins: blocks of them.
     """
 
     call: Call
@@ -59,6 +60,7 @@ class _Collective(NamedTuple):
     result: Any
     opts: Any
     on_host: bool
+    pieces: tuple[Tensors, Tensors] | None
 
     @property
     def given(self) -> Tensors:
@@ -136,10 +138,17 @@ class IssuingGroup(Named, dist.ProcessGroup):
     # Collectives
 
     def _issue(
-        self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any = None, on_host: bool = False
+        self,
+        call: Call,
+        outs: Tensors,
+        ins: Tensors | None,
+        result: Any,
+        opts: Any = None,
+        on_host: bool = False,
+        pieces: tuple[Tensors, Tensors] | None = None,
     ) -> AhbmWork:
         """Issues a collective; see _Collective, and go.IssueRegions."""
-        asked = _Collective(call, outs, ins, result, opts, on_host)
+        asked = _Collective(call, outs, ins, result, opts, on_host, pieces)
         if captures.current() is None:
             return self._issue_at_once(asked)
         with captures.noted(lambda: self._issue_at_once(asked).wait(), outs):
@@ -174,13 +183,15 @@ class IssuingGroup(Named, dist.ProcessGroup):
             unwaited_uses.look(name, given, outs, spared=self.membership)
         if context.stream_order is not None:
             ordering.look(context, name, given)
-        count = _IN_PLACE if ins is None else len(ins)
         core, site = self._core if host else self._device_core, context.world.site()
         stream = self._order(context, host, is_barrier=asked.on_host)
         context.last = name, site
         mirrored_calls.collective(context, name, self._size, host, used)
+        told, received, sent = used, len(outs), _IN_PLACE if ins is None else len(ins)
+        if asked.pieces is not None:
+            told, received, sent = [*asked.pieces[0], *asked.pieces[1]], len(asked.pieces[0]), len(asked.pieces[1])
         try:
-            handle = go.IssueRegions(core, stream, site, True, asked.call.number, regions(used), len(outs), count)
+            handle = go.IssueRegions(core, stream, site, True, asked.call.number, regions(told), received, sent)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, asked.result, used, host, core)
