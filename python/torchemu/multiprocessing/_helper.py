@@ -14,7 +14,7 @@ from torchemu import runtime
 from torchemu.errors import RankKilledError
 from torchemu.multiprocessing._locks import Event
 from torchemu.multiprocessing._ranks import NESTED, loads_main
-from torchemu.runtime.rank_local import ThreadLocal
+from torchemu.runtime.rank_local import RankLocal, ThreadLocal
 from torchemu.runtime.tasks import Signalled, Unwound
 
 if TYPE_CHECKING:
@@ -96,6 +96,21 @@ _running: ThreadLocal[Helper | None] = ThreadLocal(lambda: None)
 def running() -> Helper | None:
     """Returns the helper that asks; None for the rank itself."""
     return _running.get()
+
+
+class Closing:
+    """Closing tells who has closed something: a rank, or a process that helps it. Others may go on using it."""
+
+    def __init__(self) -> None:
+        self._by: RankLocal[set[Helper | None]] = RankLocal(set)
+
+    def get(self) -> bool:
+        """Reports whether the running one has closed it."""
+        return running() in self._by.get()
+
+    def set(self) -> None:
+        """Notes that the running one has closed it."""
+        self._by.get().add(running())
 
 
 def is_wanted() -> bool:

@@ -6,8 +6,8 @@ from collections import deque
 from queue import Empty, Full
 from typing import Any
 
+from torchemu.multiprocessing._helper import Closing
 from torchemu.multiprocessing._shared import Copied, Shared, access, limit
-from torchemu.runtime.rank_local import RankLocal
 from torchemu.runtime.waiting import Line
 
 
@@ -18,7 +18,7 @@ class SimpleQueue(Shared):
         super().__init__()
         self._items: deque[Copied] = deque()
         self._takers = Line()
-        self._closed = RankLocal(bool)
+        self._closed = Closing()
 
     def put(self, obj: Any) -> None:
         """Appends a copy of an object."""
@@ -41,7 +41,7 @@ class SimpleQueue(Shared):
 
     def close(self) -> None:
         """Means that this rank will not use it any more."""
-        self._closed.set(True)
+        self._closed.set()
 
     def _check_open(self) -> None:
         if self._closed.get():
@@ -183,7 +183,7 @@ class Connection(Shared):
     def __init__(self, incoming: _Way | None, outgoing: _Way | None) -> None:
         super().__init__()
         self._incoming, self._outgoing = incoming, outgoing
-        self._closed = RankLocal(bool)
+        self._closed = Closing()
         self.readable, self.writable = incoming is not None, outgoing is not None
 
     @property
@@ -213,7 +213,7 @@ class Connection(Shared):
 
     def close(self) -> None:
         """Means that this rank will not use it any more. The other end does not notice."""
-        self._closed.set(True)
+        self._closed.set()
 
     def __enter__(self) -> Connection:
         return self

@@ -10,6 +10,7 @@ from torchemu.bridge import binding
 from torchemu.runtime.tasks import Signalled
 
 _YES = ("1", "t", "true", "y", "yes")
+_NO = ("0", "f", "false", "n", "no")
 _NO_ABORT = ("0", "2")  # handling no errors, and cleaning up only
 
 
@@ -35,8 +36,15 @@ def _found(text: str) -> BaseException:
 
 def blocks_hosts() -> bool:
     """Reports whether the rank's environment makes hosts wait for operations of groups that are made now, and raise
-    their errors there."""
-    return os.environ.get("TORCH_NCCL_BLOCKING_WAIT", "").lower() in _YES
+    their errors there.
+
+    Raises:
+        RuntimeError: the environment says neither yes nor no.
+    """
+    said = os.environ.get("TORCH_NCCL_BLOCKING_WAIT", "0").lower()
+    if said not in (*_YES, *_NO):
+        raise RuntimeError("Invalid value for environment variable: TORCH_NCCL_BLOCKING_WAIT")
+    return said in _YES
 
 
 def _aborts() -> bool:

@@ -172,8 +172,13 @@ class CollectiveGroup(IssuingGroup):
     all_gather_single = _allgather_base
 
     def allgather_into_tensor_coalesced(self, outs: Tensors, ins: Tensors, opts: Any = None) -> Any:
-        """_allgather_base of several tensors."""
-        return Several([self._allgather_base(o, i) for o, i in zip(outs, ins, strict=True)], list(outs))
+        """_allgather_base of several tensors, in one go."""
+        if not _are_one(outs, ins):
+            return Several([self._allgather_base(o, i) for o, i in zip(outs, ins, strict=True)], list(outs))
+        for out, given in zip(outs, ins, strict=True):
+            checks.gathered(self.backend, out, given, self._size)
+        call = _call("all_gather_into_tensor_coalesced")
+        return self._issue(call, outs, ins, list(outs), opts, pieces=(self._rows(outs), ins))
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced
 
@@ -203,8 +208,13 @@ class CollectiveGroup(IssuingGroup):
     reduce_scatter_single = _reduce_scatter_base
 
     def reduce_scatter_tensor_coalesced(self, outs: Tensors, ins: Tensors, opts: Any = None) -> Any:
-        """_reduce_scatter_base of several tensors."""
-        return Several([self._reduce_scatter_base(o, i, opts) for o, i in zip(outs, ins, strict=True)], list(outs))
+        """_reduce_scatter_base of several tensors, in one go; gloo reduces one after another."""
+        if self.backend == "gloo" or not _are_one(outs, ins):
+            return Several([self._reduce_scatter_base(o, i, opts) for o, i in zip(outs, ins, strict=True)], list(outs))
+        for out, given in zip(outs, ins, strict=True):
+            checks.scattered(self.backend, out, given, self._size)
+        call = _reducing("reduce_scatter_tensor_coalesced", self._op(opts, outs[0]))
+        return self._issue(call, outs, ins, list(outs), opts, pieces=(outs, self._rows(ins)))
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
@@ -306,6 +316,11 @@ class CollectiveGroup(IssuingGroup):
         """Splits a tensor for all ranks into the part of each."""
         return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
 
+    def _rows(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Returns of tensors with a block for each rank the first block of each, then the second of each, and so on."""
+        blocks = [tensor.view(self._size, tensor.numel() // self._size).unbind() for tensor in tensors]
+        return [block for row in zip(*blocks, strict=True) for block in row]
+
     def _parts(self, operation: str, tensors: Sequence[torch.Tensor], options: Any = None) -> Sequence[torch.Tensor]:
         """Returns the real and imaginary parts in place of complex numbers, as NCCL's group takes these.
 
@@ -358,3 +373,10 @@ def _reducing(name: str, op: Any, root: int = 0) -> Call:
 
 _calls: dict[tuple[str, int | None, int], Call] = {}
 """The frequent calls, by their name, PyTorch's number of the reduction, and the root."""
+
+
+def _are_one(outs: Tensors, ins: Tensors) -> bool:
+    """Reports whether several collectives of such tensors can be one: all have one type, and their elements lie one
+    after another."""
+    both = [*outs, *ins]
+    return len(outs) > 1 and all(t.dtype == both[0].dtype and t.is_contiguous() for t in both)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from torchemu import runtime
+from torchemu.bridge.binding import go
 from torchemu.runtime import waiting
 from torchemu.runtime.rank_local import RankLocal
 from torchemu.runtime.waiting import Looks
@@ -51,6 +52,36 @@ def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
     elif torch._C._current_graph_task_id() != -1:  # whoever waits in C++ does so when the backward pass ends
         torch.autograd.Variable._execution_engine.queue_callback(_resolve_for_cpp)
     return future
+
+
+def of_outcome(work: Any) -> torch.futures.Future:
+    """A future of how a work ends, which it has when that is known, and not before: see AhbmWork.outcome."""
+    future: torch.futures.Future = torch.futures.Future()
+    _unresolved.get().append((future, _Outcome(work), _OUTPUTS))
+    return future
+
+
+class _Outcome:
+    """A work whose result is how it ends.
+
+    Args:
+        work: the work.
+    """
+
+    def __init__(self, work: Any) -> None:
+        self._work, self._found = work, None
+
+    def wait(self) -> None:
+        """Waits for the end."""
+        self._found = self._work.outcome()
+
+    def is_settled(self) -> bool:
+        """Says whether the work has ended."""
+        return bool(go.IsDone(self._work.handle))
+
+    def result(self) -> int | None:
+        """Returns what wait has found."""
+        return self._found
 
 
 def _value(work: Any, result: Any) -> Any:

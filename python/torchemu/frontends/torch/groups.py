@@ -21,7 +21,7 @@ from torchemu.frontends.torch.device import deferral
 from torchemu.frontends.torch.issuing import DEFAULT
 from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.works import Several
-from torchemu.runtime import launches
+from torchemu.runtime import footprints, launches
 
 _KEEPS_ORDER = hasattr(dist, "gather_single")
 """PyTorch, from 2.14 on, numbers the ranks of a group that is split off in the order in which they are given."""
@@ -197,17 +197,25 @@ class AhbmGroup(Hooked, CollectiveGroup):
 
     def comm_split_count(self) -> int:
         """Counts how often groups have been split off, with this rank or without it."""
-        return self._splits
+        return self._splits + self.made_of_it
 
     def perform_nocolor_split(self, device: Any) -> None:
         """Takes part in a split that makes no group for this rank: nothing is to be done."""
 
+    made_of_it = 0
+    """How many groups torch.distributed has made while this one, the default group, was bound to a device: NCCL splits
+    them off."""
+
     def get_error(self) -> Any:
-        """Says that nothing has failed: what fails here is an error of the rank at once."""
-        return ErrorType.SUCCESS
+        """Says whether an operation has lasted too long: one that this rank has waited for, or another rank."""
+        footprints.use(self.membership.key)
+        late = self.membership.late
+        if self._rank in late:
+            return ErrorType.TIMEOUT
+        return ErrorType.REMOTE_ERROR if late else ErrorType.SUCCESS
 
     def _verify_work_timeout(self, work: Any, timeout: timedelta) -> bool:
-        return bool(timeout == self._timeout)
+        return bool(timeout == work.timeout)
 
     def _set_sequence_number_for_group(self) -> None:
         """The core counts by itself."""
@@ -215,8 +223,11 @@ class AhbmGroup(Hooked, CollectiveGroup):
     def _get_sequence_number_for_group(self) -> int:
         return int(go.NextSeq(self._core, runtime.current().rank))
 
+    is_connected = False
+
     def eager_connect_single_device(self, device: Any) -> None:
-        """Nothing is to be connected."""
+        """Notes that devices are connected, for which nothing is to be done."""
+        self.is_connected = True
 
     def _has_hooks(self) -> bool:
         return False

@@ -61,6 +61,7 @@ from torchemu.frontends.torch.rpc import installing as rpc
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing import _helper
 from torchemu.runtime import group_makers
+from torchemu.runtime.rank_local import RankLocal
 
 
 def install(run: Session, seed: int) -> None:
@@ -339,6 +340,10 @@ class ProcessGroupGloo(AhbmGroup):
     create_default_device = create_device
 
 
+_uids: RankLocal[list[int]] = RankLocal(list)
+"""The numbers of the groups that a rank has made as nccl."""
+
+
 class ProcessGroupNCCL(NcclMethods):
     """A group that the program has asked for as nccl."""
 
@@ -349,6 +354,9 @@ class ProcessGroupNCCL(NcclMethods):
         _check_stays(getattr(options, "enable_reconfigure", False))
         super().__init__(store, rank, _asked(store, rank, size), "nccl", _limit(options, timeout))
         self._take_options(options if isinstance(options, _Options) else _Options())
+        self.uid = len(_uids.get())
+        """The group's number among those that the rank has made."""
+        _uids.get().append(self.uid)
 
     NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_EFFICIENCY, NCCL_CTA_POLICY_ZERO = range(3)
 
@@ -360,18 +368,13 @@ class ProcessGroupNCCL(NcclMethods):
     get_runtime_nccl_version = get_build_nccl_version
 
     def _is_initialized(self) -> bool:
-        return True
+        return self.is_connected or self.collectives(on_host=False) > 0
 
     def _set_enable_nan_check(self, enable_nan_check: bool) -> None:
         if enable_nan_check:
             NanCheckHook.attach(self)
         else:
             detach(self, NanCheckHook)
-
-    @property
-    def uid(self) -> int:
-        """The group's number."""
-        return int(self._core)
 
     mem_allocator = None
     """NCCL's allocator of a pool's memory. None is needed: a device's memory is as it has to be."""
@@ -437,6 +440,8 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
         group_size: int, group_rank: int, ranks: Any, backend: Any, store: Any, name: str, *args: Any, **kwargs: Any
     ) -> Any:
         _helper.check_may_join()
+        if ranks and "nccl" in backend:
+            _note_split()
         parts = set(c10d.BackendConfig(backend).get_device_backend_map().values())
         _asking.append((list(ranks), str(name), len(parts) > 1))
         try:
@@ -453,6 +458,13 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
             _asking.pop()
 
     return make_group
+
+
+def _note_split() -> None:
+    """Notes that NCCL would split a group off from the default one, where this is bound to a device."""
+    whole = c10d._world.default_pg
+    if isinstance(whole, ProcessGroupNCCL) and whole.bound_device_id is not None:
+        whole.made_of_it += 1
 
 
 def _create_ahbm(about: Any, options: Any = None) -> AhbmGroup:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _allow_inflight_collective_as_graph_input, _register_work
+from torch._C._distributed_c10d import _allow_inflight_collective_as_graph_input
 
-from torchemu import runtime
+from torchemu import errors, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.calls import Call
 from torchemu.c10d.hooks import Hooks
@@ -23,7 +24,7 @@ from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.naming import Named
 from torchemu.frontends.torch.works import AhbmWork
 from torchemu.runtime import capture as captures
-from torchemu.runtime import watchdog
+from torchemu.runtime import footprints, watchdog
 from torchemu.runtime.waiting import picoseconds
 
 DEFAULT = timedelta(minutes=30)
@@ -50,6 +51,7 @@ class _Collective(NamedTuple):
         result: the value of its future.
         opts: PyTorch's options.
         on_host: its tensors have to be in the host's memory, for NCCL itself would allocate them.
+        pieces: what the core is told of in place of outs and ins: blocks of them.
     """
 
     call: Call
@@ -58,6 +60,7 @@ class _Collective(NamedTuple):
     result: Any
     opts: Any
     on_host: bool
+    pieces: tuple[Tensors, Tensors] | None
 
     @property
     def given(self) -> Tensors:
@@ -122,7 +125,9 @@ class IssuingGroup(Named, dist.ProcessGroup):
         self.is_placed = False  # it is known on which devices it is
         self.monitored = 0  # monitored barriers so far
         self.meeting: Any = None  # of ranks before collectives, at the debug level DETAIL; see detailed
-        self._extra = timedelta()  # for the next operation, beside the limit
+        self._extra = timedelta()  # beside the limit
+        self._extended: deque[tuple[AhbmWork, timedelta]] = deque()  # the operations with whose ends it ends
+        self._refusal = ""  # why nothing can be issued any more
         self._limit, self._is_counted_on = DEFAULT, False
         self._options: Any = None
         self._holds_hosts = backend != "gloo" and watchdog.blocks_hosts()
@@ -133,10 +138,17 @@ class IssuingGroup(Named, dist.ProcessGroup):
     # Collectives
 
     def _issue(
-        self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any = None, on_host: bool = False
+        self,
+        call: Call,
+        outs: Tensors,
+        ins: Tensors | None,
+        result: Any,
+        opts: Any = None,
+        on_host: bool = False,
+        pieces: tuple[Tensors, Tensors] | None = None,
     ) -> AhbmWork:
         """Issues a collective; see _Collective, and go.IssueRegions."""
-        asked = _Collective(call, outs, ins, result, opts, on_host)
+        asked = _Collective(call, outs, ins, result, opts, on_host, pieces)
         if captures.current() is None:
             return self._issue_at_once(asked)
         with captures.noted(lambda: self._issue_at_once(asked).wait(), outs):
@@ -158,6 +170,8 @@ class IssuingGroup(Named, dist.ProcessGroup):
 
     def _start(self, asked: _Collective) -> AhbmWork:
         context, run = runtime.current(), session.current()
+        if self._extra:
+            self._end_extensions()
         name, outs, ins, given = asked.call.name, asked.outs, asked.ins, asked.given
         used = [*outs, *ins] if ins else list(outs)
         host = asked.on_host or not used or run.is_on_host(used[0])
@@ -169,20 +183,21 @@ class IssuingGroup(Named, dist.ProcessGroup):
             unwaited_uses.look(name, given, outs, spared=self.membership)
         if context.stream_order is not None:
             ordering.look(context, name, given)
-        count = _IN_PLACE if ins is None else len(ins)
         core, site = self._core if host else self._device_core, context.world.site()
         stream = self._order(context, host, is_barrier=asked.on_host)
         context.last = name, site
         mirrored_calls.collective(context, name, self._size, host, used)
+        told, received, sent = used, len(outs), _IN_PLACE if ins is None else len(ins)
+        if asked.pieces is not None:
+            told, received, sent = [*asked.pieces[0], *asked.pieces[1]], len(asked.pieces[0]), len(asked.pieces[1])
         try:
-            handle = go.IssueRegions(core, stream, site, True, asked.call.number, regions(used), len(outs), count)
+            handle = go.IssueRegions(core, stream, site, True, asked.call.number, regions(told), received, sent)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, asked.result, used, host, core)
         work.writes(context, stream, outs)
         if _allow_inflight_collective_as_graph_input():  # the program waits by torch.ops._c10d_functional.wait_tensor
-            for tensor in outs:
-                _register_work(tensor, work)
+            work.register(outs)
         if self._may_wait_later(context, asked):
             work.noted(context, name, site, self.membership, given)
         profiles.note(self.backend, name, given, work)
@@ -191,6 +206,7 @@ class IssuingGroup(Named, dist.ProcessGroup):
     def _check_nccl(self, asked: _Collective, used: Sequence[torch.Tensor], host: bool) -> None:
         """Looks at the tensors of a collective, the first of them in the host's memory or not, and refuses what NCCL
         does."""
+        self._check_goes_on()
         checks.types(asked.call.name, used[0].dtype)
         if asked.on_host:
             return
@@ -257,7 +273,10 @@ class IssuingGroup(Named, dist.ProcessGroup):
             unwaited_uses.look(verb, ins, outs, spared=self.membership)
         host = run.is_on_host(tensor)
         if self.backend == "nccl":
+            self._check_goes_on()
             self._suspect(verb, [tensor], host)
+        if self._extra:
+            self._end_extensions()
         stream = self._order(context, host)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
         context.last = verb, site
@@ -267,6 +286,7 @@ class IssuingGroup(Named, dist.ProcessGroup):
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, [tensor], [tensor], host, (core, sending, peer, tag))
+        work.is_message = True
         if self.backend == "gloo":
             work.group = core  # gloo closes all connections where one has waited too long
         work.writes(context, stream, outs)
@@ -284,7 +304,9 @@ class IssuingGroup(Named, dist.ProcessGroup):
             work = AhbmWork(handle, result, storages, host)
         work.timeout = self._limit + self._extra
         if self._extra:
-            self._add_ephemeral_timeout(-self._extra)
+            self._note_extended(work)
+        if self._backend_for(host and self._core != self._device_core) == "nccl":
+            work.nccl = self
         if self._holds_hosts and not host:
             work.holds_host = True
         if self._coalescing is not None:
@@ -313,9 +335,35 @@ class IssuingGroup(Named, dist.ProcessGroup):
     set_timeout = setTimeout = _set_default_timeout  # noqa: N815
 
     def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
-        """Gives the next operation more time than others."""
+        """Gives operations more time than others, until the first of them has ended."""
         self._extra += timeout
         self._watch(self._limit + self._extra)
+
+    def _note_extended(self, work: AhbmWork) -> None:
+        """Notes that more time ends with an operation, as far as it does with no earlier one."""
+        mine = self._extra - sum((extra for _, extra in self._extended), timedelta())
+        if mine:
+            self._extended.append((work, mine))
+
+    def _end_extensions(self) -> None:
+        """Takes away the time that was added for operations that have ended."""
+        while self._extended and go.IsDone(self._extended[0][0].handle):
+            self._add_ephemeral_timeout(-self._extended.popleft()[1])
+
+    def note_late(self, text: str) -> None:
+        """Notes that an operation of NCCL's has lasted too long, after which its group is of no use."""
+        footprints.use(self.membership.key)
+        self.membership.late.add(self._rank)
+        self.refuse_more(f"Original reason for failure was: {text}")
+
+    def refuse_more(self, why: str = "") -> None:
+        """Refuses, as NCCL does, what this rank issues from now on."""
+        self._refusal = self._refusal or f"NCCL communicator was aborted on rank {self._rank}. {why}"
+
+    def _check_goes_on(self) -> None:
+        """Raises DistBackendError where nothing can be issued any more."""
+        if self._refusal:
+            raise errors.DistBackendError(self._refusal)
 
     def _watch(self, timeout: timedelta) -> None:
         """Makes what this rank issues from now on fail when it lasts longer; not where there is none, or no simulation

@@ -28,6 +28,7 @@ class Membership:
         maker, site: the rank that came first, and from where.
         key: by which the members find it.
         left: the members that have left the group.
+        late: the group ranks of members that know of an operation that has lasted too long.
         told: what members have said of their calls, by the number of the meeting and the group rank; see detailed.
     """
 
@@ -39,6 +40,7 @@ class Membership:
     site: str
     key: object
     left: set[int] = field(default_factory=set)
+    late: set[int] = field(default_factory=set)
     told: dict[int, dict[int, Any]] = field(default_factory=dict)
 
 

@@ -75,6 +75,12 @@ class NcclMethods(AhbmGroup):
         if isinstance(completion, Completion):
             completion.finish()
         super().shutdown()
+        self.refuse_more()
+
+    def abort(self) -> None:
+        """Ends, with an error, what this rank has a part in and that cannot go on; nothing can be issued any more."""
+        super().abort()
+        self.refuse_more()
 
 
 _TRUE = ("1", "y", "yes", "t", "true")

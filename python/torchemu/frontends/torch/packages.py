@@ -39,11 +39,17 @@ SETTING = (
 ATTRIBUTES = {
     "omegaconf.omegaconf": (("BaseContainer", "_resolvers"),),
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
+    "torch.distributed._shard.api": (("", "_CURRENT_PROCESS_GROUP"),),
     "torch.distributed.fsdp._debug_utils": (("SimpleProfiler", "profiling"), ("SimpleProfiler", "results")),
     "torch.distributed.tensor._api": (("DTensor._op_dispatcher", "_custom_op_handlers"),),
     "torch.distributed.tensor._random": (("", "_rng_tracker"),),
+    "torch.distributed.tensor._redistribute": (
+        ("", "_FORCE_MIN_COST_REDISTRIBUTION_PLAN"),
+        ("", "_DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION"),
+    ),
     "torch.distributed.tensor.experimental._context_parallel._attention": (("", "_replaced_functions"),),
     "torch.nn.functional": (("", "scaled_dot_product_attention"),),
+    "torch.utils.checkpoint": (("", "_checkpoint_debug_enabled"), ("", "_enable_checkpoint_early_stop")),
 }
 """Attributes of classes that are exchanged, of objects that classes have, and of modules themselves, by module."""
 

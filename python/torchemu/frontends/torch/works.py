@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch._C._distributed_c10d import Work
+from torch._C._distributed_c10d import Work, WorkResult, _register_work
 
 from torchemu import errors, runtime
 from torchemu.bridge.binding import go
@@ -50,6 +50,9 @@ class AhbmWork(Work):
     group = 0
     holds_host = False  # wait() blocks the host although the operation is the device's: NCCL's blocking wait
     is_stacked = False  # the result is what is written as one tensor
+    is_message = False
+    nccl: Any = None  # the group, of NCCL's, that is told when the operation lasts too long
+    _registered: Sequence[torch.Tensor] = ()  # what C++ knows the work by
     _waited = False
     _looks: Looks | None = None
     _known: Known | None = None  # what it comes after, where the program has several streams
@@ -89,6 +92,18 @@ class AhbmWork(Work):
         issued = outstanding.Issued(name, site, group, reads, self._writes, self.handle, self.on_host, peer)
         self._issued = outstanding.note(context, issued)
 
+    def register(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Lets the program wait by torch.ops._c10d_functional.wait_tensor."""
+        self._registered = tensors
+        for tensor in tensors:
+            _register_work(tensor, self)
+
+    def _unregister(self) -> None:
+        """Makes C++ forget the work, as PyTorch's wait() does: Python can do so only by waiting for the tensors."""
+        tensors, self._registered = self._registered, ()
+        for tensor in tensors:
+            torch.ops._c10d_functional.wait_tensor(tensor)
+
     def is_over(self) -> None:
         """Notes that the program knows that the operation has ended."""
         issued, self._issued = self._issued, None
@@ -110,6 +125,8 @@ class AhbmWork(Work):
         context = runtime.current()
         if self._issued is not None:
             self.is_over()
+        if self._registered:
+            self._unregister()
         asked = timedelta() if timeout is None else checks.duration(timeout)
         limit = asked if asked > timedelta() else self.limit
         if limit is not None and self.on_host:
@@ -159,9 +176,11 @@ class AhbmWork(Work):
         try:
             self._hold_host(context, limit, f"Operation failed: {late} : {go.Reason(self.handle)}")
         except TimeoutError as error:
-            if self.group:
+            if self.nccl is not None:
+                go.Expire(self.handle, str(error))
+            elif self.group:
                 go.AbortGroup(self.group, context.rank)
-            raise RuntimeError(str(error)) from None
+            raise self._too_late(str(error)) from None
 
     def _end_within(self, context: runtime.Context, limit: timedelta) -> None:
         """Blocks the host as NCCL's wait() with a timeout does: an operation that has not ended in time ends with an
@@ -173,7 +192,14 @@ class AhbmWork(Work):
             )
         except TimeoutError as error:
             go.Expire(self.handle, str(error))
-            raise errors.DistBackendError(str(error)) from None
+            raise self._too_late(str(error)) from None
+
+    def _too_late(self, text: str) -> RuntimeError:
+        """Returns the error of an operation that has lasted too long, after which NCCL's group is of no use."""
+        if self.nccl is None:
+            return RuntimeError(text) if self.on_host else errors.DistBackendError(text)
+        self.nccl.note_late(text)
+        return errors.DistBackendError(text)
 
     def _hold_host(self, context: runtime.Context, limit: timedelta, late: str) -> None:
         """Blocks the host until the operation has ended.
@@ -254,8 +280,17 @@ class AhbmWork(Work):
         return futures.of_work(self)
 
     def get_future_result(self) -> torch.futures.Future:
-        """A future of how the operation ends: 0, which is success."""
-        return futures.of_work(self, 0)
+        """A future of how the operation ends: a WorkResult's number, 0 of success. NCCL's tells of errors, too."""
+        return futures.of_work(self, 0) if self.nccl is None else futures.of_outcome(self)
+
+    def outcome(self) -> int:
+        """Waits for the operation's end, and returns the number of a WorkResult."""
+        try:
+            runtime.current().wait(self.handle)
+        except errors.DistBackendError as error:
+            self.nccl.note_late(str(error))
+            return int(WorkResult.TIMEOUT.value)
+        return int(WorkResult.SUCCESS.value)
 
     def _get_duration(self) -> float:
         """Returns the milliseconds that this rank's device was in the operation."""
@@ -263,7 +298,8 @@ class AhbmWork(Work):
         return float(go.Duration(self.handle)) / 1e9
 
     def _get_sequence_number(self) -> int:
-        return int(go.SequenceNumber(self.handle))
+        """Counts the collectives of the group up to this one; 0 of a message."""
+        return 0 if self.is_message else int(go.SequenceNumber(self.handle)) + 1
 
     def is_settled(self) -> bool:
         """Says whether the data is in place."""

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.cuda._pin_memory_utils import pin_memory, unpin_memory
 
 import torchemu
 
@@ -48,3 +49,14 @@ def test_sparse_tensors(layout):
             x.cuda().pin_memory()
 
     program()
+
+
+@real
+def test_memory_that_a_program_registers_is_pinned_until_it_no_longer_is():
+    x, other = torch.zeros(8), torch.zeros(8)
+    memory = x.untyped_storage()
+    pin_memory(memory.data_ptr(), memory.nbytes())
+    assert x.is_pinned() and x[4:].is_pinned() and memory.is_pinned() and x.pin_memory() is x
+    assert not other.is_pinned() and not x.cuda().is_pinned()
+    unpin_memory(memory.data_ptr())
+    assert not x.is_pinned() and not memory.is_pinned()

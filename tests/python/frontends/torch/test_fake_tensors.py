@@ -139,3 +139,11 @@ def test_estimates_of_time_are_refused_in_a_line():
 
     with FakeTensorMode(), pytest.raises(NotImplementedError, match="no driver to ask"):
         RuntimeEstimator()("operator-level-cost-model")
+
+
+@real
+def test_states_of_generators_are_no_fake_tensors():
+    state = torch.cuda.get_rng_state()
+    with FakeTensorMode():
+        assert not isinstance(torch.cuda.get_rng_state(), FakeTensor)
+        torch.cuda.set_rng_state(state)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import ErrorType, OpType
+from torch._C._distributed_c10d import ErrorType, OpType, WorkResult
 
 import torchemu
 
@@ -43,6 +43,81 @@ def test_the_next_operation_may_have_more_time(extended):
 
     with pytest.raises(dist.DistBackendError, match=rf"after 1000 ms.*\(collective #{int(extended)} of group 0\)"):
         program()
+
+
+@real
+def test_more_time_ends_with_the_first_operation_that_had_it():
+    dist.init_process_group("nccl", timeout=timedelta(seconds=10))
+    backend = dist.group.WORLD._get_backend(torch.device("cuda"))
+    x = torch.ones(2, device="cuda")
+
+    def has(*seconds):
+        works = [dist.all_reduce(x, async_op=True) for _ in seconds]
+        found = [backend._verify_work_timeout(w, timedelta(seconds=s)) for w, s in zip(works, seconds, strict=True)]
+        torch.cuda.synchronize()
+        return all(found)
+
+    assert has(10)
+    dist.distributed_c10d._add_ephemeral_timeout_for_all_pgs(timedelta(seconds=5))
+    assert has(15, 15)
+    assert has(10)
+
+
+@real
+def test_groups_have_numbers_and_are_connected_when_they_are_used():
+    """Groups say of themselves what they do on an H200."""
+    dist.init_process_group("nccl")
+    cuda = torch.device("cuda")
+    backend = dist.group.WORLD._get_backend(cuda)
+    assert backend.uid == 0 and not backend._is_initialized()
+    assert dist.new_group()._get_backend(cuda).uid == 1
+    work = dist.all_reduce(torch.ones(2, device=cuda), async_op=True)
+    assert backend._is_initialized()
+    assert work._get_sequence_number() == 1 and WorkResult(work.get_future_result().wait()) == WorkResult.SUCCESS
+    assert backend.comm_split_count() == 0
+    dist.destroy_process_group()
+    with pytest.raises(dist.DistBackendError, match="NCCL communicator was aborted on rank"):
+        backend.allreduce([torch.ones(2, device=cuda)])
+
+
+@real
+def test_groups_of_one_that_is_bound_to_a_device_are_split_off():
+    rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    backend = dist.group.WORLD._get_backend(torch.device("cuda"))
+    assert backend._is_initialized() and backend.comm_split_count() == 0
+    dist.new_group([0])
+    assert backend.comm_split_count() == 1
+
+
+@real
+def test_who_handles_errors_learns_of_those_of_other_ranks():
+    os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "0"
+    dist.init_process_group("nccl", timeout=timedelta(seconds=2))
+    backend = dist.group.WORLD._get_backend(torch.device("cuda"))
+    dist.barrier()
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(torch.ones(2, device="cuda"), async_op=True)
+        work.wait()
+        assert WorkResult(work.get_future_result().wait()) == WorkResult.TIMEOUT
+        assert backend.get_error() == ErrorType.TIMEOUT
+        with pytest.raises(dist.DistBackendError, match="Original reason for failure was"):
+            dist.barrier()
+    else:
+        time.sleep(3)
+        assert backend.get_error() == ErrorType.REMOTE_ERROR
+
+
+@real
+def test_works_that_have_been_waited_for_are_no_longer_registered():
+    dist.init_process_group("nccl")
+    x, registered = torch.ones(2, device="cuda"), torch._C._distributed_c10d._get_work_registry_size
+    before = registered()
+    with torch.distributed._functional_collectives.allow_inflight_collective_as_graph_input_ctx():
+        work = dist.all_reduce(x, async_op=True)
+        assert registered() == before + 1
+        work.wait()
+    assert registered() == before and x.tolist() == [2, 2]
 
 
 four = torchemu.distributed(world_size=4, torch="real")
@@ -109,7 +184,7 @@ def test_a_function_hears_of_what_has_ended():
     assert not told
     torch.cuda.synchronize()
     dist.barrier()
-    assert [(w.op_type, w.seq) for w in told] == [(OpType.ALLREDUCE, 0), (OpType.BROADCAST, 1)]
+    assert [(w.op_type, w.seq) for w in told] == [(OpType.ALLREDUCE, 1), (OpType.BROADCAST, 2)]
     assert all(w.time_started < w.time_finished and w.active_duration > timedelta() for w in told)
     dist.destroy_process_group()
     assert len(told) == 3

@@ -78,3 +78,20 @@ def test_the_environment_makes_all_waits_block():
     dist.all_reduce(x)
     assert torch.cuda.current_stream().query()
     assert x.eq(6).all()
+
+
+@real
+def test_a_barrier_that_lasts_too_long_has_nccls_error():
+    if joined() == 0:
+        with pytest.raises(dist.DistBackendError, match="Timed out waiting 1000ms"):
+            dist.barrier(async_op=True).wait(SECOND)
+        with pytest.raises(dist.DistBackendError, match=r"aborted on rank 0\. Original reason"):
+            dist.all_reduce(torch.ones(1, device="cuda"))
+
+
+@pytest.mark.parametrize("said", ["abc", "-1", ""])
+@real
+def test_the_environment_has_to_say_yes_or_no(said):
+    os.environ["TORCH_NCCL_BLOCKING_WAIT"] = said
+    with pytest.raises(RuntimeError, match="Invalid value for environment variable: TORCH_NCCL_BLOCKING_WAIT"):
+        joined()

@@ -51,6 +51,19 @@ def test_collectives_of_devices(monkeypatch):
 
 
 @real
+def test_collectives_in_one_go_are_one_entry(monkeypatch):
+    recorded(monkeypatch, "nccl")
+    shares, wholes = torch.zeros(2, 2, device="cuda"), torch.ones(2, 2, 2, device="cuda")
+    with dist.distributed_c10d._coalescing_manager():
+        for share, whole in zip(shares, wholes, strict=True):
+            dist.reduce_scatter_tensor(share, whole)
+    torch.cuda.synchronize()
+    found = [(e["profiling_name"], e["collective_seq_id"], e["input_sizes"], e["output_sizes"]) for e in entries()]
+    assert found == [("nccl:reduce_scatter_tensor_coalesced", 1, [[2, 2], [2, 2]], [[2], [2]])]
+    assert (shares == 2).all()
+
+
+@real
 def test_messages_in_one_go(monkeypatch):
     rank = recorded(monkeypatch, "nccl")
     mine, other = torch.ones(2, device="cuda"), torch.empty(2, device="cuda")

@@ -204,6 +204,52 @@ def test_tensors_of_devices_have_nccls_rules_in_groups_of_both(backend):
     assert [t.tolist() for t in several] == [[2], [2, 2]]
 
 
+def timed(call, *args):
+    """Returns the milliseconds that a device takes for what a function issues."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    call(*args)
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end)
+
+
+@real
+def test_collectives_of_one_manager_take_the_time_of_one():
+    """Two H200s take 8.5 us for eight all_gathers of 4 KiB in one go, 8.6 for one, and 50 for eight apart."""
+    rank, _ = joined("nccl")
+    ins = [torch.full((1024,), rank + 1.0 + i, device="cuda") for i in range(8)]
+    outs = [torch.zeros(2048, device="cuda") for _ in ins]
+
+    def each(collective):
+        for whole, part in zip(outs, ins, strict=True):
+            collective(*((whole, part) if collective is dist.all_gather_into_tensor else (part, whole)))
+
+    def in_one_go(collective):
+        with dist.distributed_c10d._coalescing_manager():
+            each(collective)
+
+    for collective in (dist.all_gather_into_tensor, dist.reduce_scatter_tensor):
+        apart, at_once = timed(each, collective), timed(in_one_go, collective)
+        assert at_once < apart / 4
+    for i, part in enumerate(ins):
+        assert (part == 2 * (rank + 1 + i)).all()
+    in_one_go(dist.all_gather_into_tensor)
+    for i, whole in enumerate(outs):
+        assert [part.unique().tolist() for part in whole.chunk(2)] == [[2.0 * (1 + i)], [2.0 * (2 + i)]]
+
+
+@real
+def test_collectives_of_one_manager_may_have_several_types():
+    rank, _ = joined("nccl")
+    ins = [torch.full((2,), rank + 1, device="cuda", dtype=dtype) for dtype in (torch.float32, torch.int64)]
+    outs = [torch.zeros(4, device="cuda", dtype=part.dtype) for part in ins]
+    with dist.distributed_c10d._coalescing_manager():
+        for whole, part in zip(outs, ins, strict=True):
+            dist.all_gather_into_tensor(whole, part)
+    assert [whole.tolist() for whole in outs] == [[1, 1, 2, 2]] * 2
+
+
 @real
 def test_host_tensors_keep_gloos_rules_in_groups_of_both():
     joined("cpu:gloo,cuda:nccl")

@@ -1,10 +1,14 @@
 """Installed packages are loaded once; what their functions keep of a process is each rank's own."""
 
+import functools
 import sys
 import types
 
 import pytest
 import torch.distributed as dist
+from torch.distributed._shard import api as shards
+from torch.distributed.tensor import _redistribute as redistribute
+from torch.utils import checkpoint
 
 import torchemu
 from torchemu.frontends.torch import packages
@@ -183,3 +187,29 @@ class Last:
     exec(code, vars(module))
     found = {kind.__name__: packages._set_on(kind, code) for kind in (module.Base, module.Derived, module.Apart)}
     assert found == {"Base": {"made", "last", "given"}, "Derived": {"made", "last"}, "Apart": set()}
+
+
+def entered(context, read):
+    """Returns the values in a context that ranks enter one after another, and after it."""
+    with context:
+        dist.barrier()
+        inside = read()
+        dist.barrier()
+    return inside, read()
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_contexts_of_pytorch_are_a_ranks_own():
+    """Ranks enter them while others are in them, and none finds another's setting there, or after it."""
+    dist.init_process_group("gloo")
+    first = dist.get_rank() == 0
+    group = dist.new_group([0, 1])
+    found = entered(shards.load_with_process_group(group), shards._get_current_process_group)
+    assert found == (group, dist.group.WORLD)
+    for enter, module, name in (
+        (checkpoint.set_checkpoint_early_stop, checkpoint, "_enable_checkpoint_early_stop"),
+        (checkpoint.set_checkpoint_debug_enabled, checkpoint, "_checkpoint_debug_enabled"),
+        (redistribute.use_min_cost_redistribution_plan, redistribute, "_FORCE_MIN_COST_REDISTRIBUTION_PLAN"),
+    ):
+        before = getattr(module, name)
+        assert entered(enter(first), functools.partial(getattr, module, name)) == (first, before)

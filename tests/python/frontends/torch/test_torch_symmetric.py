@@ -243,10 +243,38 @@ def test_products_on_two_streams_are_exchanged_as_they_come():
 
 
 @torchemu.distributed(world_size=2, torch="real")
+def test_memory_under_a_number_is_the_same_again():
+    rank, _, _ = started()
+    groups = [dist.new_group([r]) for r in range(2)]  # the one that is named where the memory is allocated
+
+    def allocated(*size, number=7):
+        device, name = torch.device("cuda", rank), groups[rank].group_name
+        stride = torch.empty(size).stride()
+        return symmetric._SymmetricMemory.empty_strided_p2p(size, stride, torch.float32, device, name, number)
+
+    tensor = allocated(4, 2)
+    tensor.fill_(rank)
+    place, other = tensor.data_ptr(), allocated(8, number=8)
+    assert other.data_ptr() != place
+    with pytest.raises(RuntimeError, match=r"with alloc_id == 7 because a previous allocation .* is still active"):
+        allocated(4, 2)
+    del tensor
+    with pytest.raises(RuntimeError, match=r"requested allocation size \(36\) is different .* alloc_id 32"):
+        allocated(9)
+    again = allocated(2, 4)
+    assert again.data_ptr() == place and (again == rank).all()
+    handle = symmetric._SymmetricMemory.rendezvous(again)
+    assert (handle.rank, handle.world_size) == (0, 1)
+    assert symmetric._SymmetricMemory.rendezvous(again) is handle
+
+
+@torchemu.distributed(world_size=2, torch="real")
 def test_errors_name_what_was_wrong():
     rank, _, group = started()
-    with pytest.raises(RuntimeError, match="Pointer not within any SymmetricMemory allocation"):
-        symmetric.rendezvous(torch.empty(4, device="cuda"), group)
+    with pytest.warns(UserWarning, match="Pointer not within any SymmetricMemory allocation"):
+        assert symmetric.rendezvous(torch.empty(4, device="cuda"), group) is None
+    with pytest.raises(RuntimeError, match="`group_name` is neither specified during allocation nor passed"):
+        symmetric._SymmetricMemory.rendezvous(symmetric.empty(4, device="cuda"))
     with pytest.raises(RuntimeError, match="not on cpu"):
         symmetric.empty(4, device="cpu")
     handle = symmetric.rendezvous(symmetric.empty(4, device="cuda"), group)

@@ -452,6 +452,28 @@ def test_helpers_are_terminated():
         context.Process(target=fail).terminate()
 
 
+def answer(end, queue):
+    while (asked := end.recv()) is not None:
+        end.send(2 * asked)
+    end.close()
+    queue.put("closed")
+    queue.close()
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_helpers_and_their_rank_close_ends_of_pipes_apart():
+    context = torch.multiprocessing.get_context("spawn")
+    (mine, given), queue = context.Pipe(), context.SimpleQueue()
+    helper = context.Process(target=answer, args=(given, queue))
+    helper.start()
+    given.close()
+    mine.send(21)
+    assert mine.recv() == 42 and given.closed and not mine.closed
+    mine.send(None)
+    helper.join()
+    assert helper.exitcode == 0 and queue.get() == "closed"
+
+
 @torchemu.distributed(world_size=2, torch="real")
 def test_helpers_are_in_no_group(capfd):
     joining = torch.multiprocessing.get_context("spawn").Process(target=join_a_group)

@@ -1,4 +1,4 @@
-"""torch.cuda.cudart: what programs ask of CUDA's runtime, where profilers and pinned memory need nothing."""
+"""torch.cuda.cudart: what programs ask of CUDA's runtime, where profilers need nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import memory
+from torchemu.frontends.torch.device import memory, places
 from torchemu.frontends.torch.device.patches import Replacements
 
 
@@ -28,7 +28,18 @@ class Runtime:
     cudaError = _Error  # noqa: N815 (PyTorch's name)
 
     cudaProfilerStart = cudaProfilerStop = staticmethod(_succeed)  # noqa: N815
-    cudaHostRegister = cudaHostUnregister = staticmethod(_succeed)  # noqa: N815
+
+    @staticmethod
+    def cudaHostRegister(address: int, size: int, flags: int) -> _Error:  # noqa: N802
+        """Pins memory of the host."""
+        places.register(int(address), int(size))
+        return _Error.success
+
+    @staticmethod
+    def cudaHostUnregister(address: int) -> _Error:  # noqa: N802
+        """Ends that memory is pinned."""
+        places.unregister(int(address))
+        return _Error.success
 
     @staticmethod
     def cudaGetErrorString(error: int) -> str:  # noqa: N802

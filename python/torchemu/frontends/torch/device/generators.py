@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.ground import RankLocal
@@ -86,9 +87,10 @@ class Generator(_CPU, metaclass=_Kind):
         self._offset = int(offset)
 
     def get_state(self) -> torch.Tensor:
-        """Returns seed and offset: 16 bytes, on the host."""
+        """Returns seed and offset: 16 bytes, on the host. No mode sees how they are made, as with PyTorch's in C++."""
         values = [self._seed - (self._seed >> 63 << 64), self._offset]
-        return torch.tensor(values, dtype=torch.int64, device=HOST).view(torch.uint8)
+        with _disable_current_modes():
+            return torch.tensor(values, dtype=torch.int64, device=HOST).view(torch.uint8)
 
     def set_state(self, state: torch.Tensor) -> Generator:
         """Goes on from a state that get_state returned.
@@ -98,7 +100,8 @@ class Generator(_CPU, metaclass=_Kind):
         """
         if state.numel() not in (8, 16) or state.dtype != torch.uint8:
             raise RuntimeError("RNG state is wrong size")
-        values = state.detach().cpu().clone().view(torch.int64).tolist()
+        with _disable_current_modes():
+            values = state.detach().cpu().clone().view(torch.int64).tolist()
         self._seed, self._offset = values[0] & (2**64 - 1), (values[1:] or [0])[0]
         return self
 

@@ -18,7 +18,7 @@ import torch
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
-from torchemu.frontends.torch.device.ground import context
+from torchemu.frontends.torch.device.ground import RankLocal, context
 
 ACCELERATORS = ("cuda", "ahbm")
 """Types of devices that are simulated. Both mean the SIPs of the rank's node."""
@@ -178,7 +178,32 @@ def pin(tensor: torch.Tensor) -> torch.Tensor:
 
 def is_pinned(tensor: torch.Tensor) -> bool:
     """Reports whether the memory of a tensor is pinned."""
-    return any(getattr(part.untyped_storage(), "_pinned", False) for part in _memories(tensor))
+    return any(is_pinned_storage(part.untyped_storage()) for part in _memories(tensor))
+
+
+def is_pinned_storage(storage: torch.UntypedStorage) -> bool:
+    """Reports whether memory is pinned: it was made so, or a program has registered it."""
+    if getattr(storage, "_pinned", False):
+        return True
+    registered = _registered.get()
+    if not registered or getattr(storage, "_place", None) is not None:
+        return False
+    start = storage.data_ptr()
+    return any(first <= start < end for first, end in registered.items())
+
+
+def register(address: int, size: int) -> None:
+    """Pins memory of the host for the running rank, as cudaHostRegister does."""
+    _registered.get()[address] = address + size
+
+
+def unregister(address: int) -> None:
+    """Ends what register began."""
+    _registered.get().pop(address, None)
+
+
+_registered: RankLocal[dict[int, int]] = RankLocal(dict)
+"""Where the host's memory that a rank has registered begins, and where it ends."""
 
 
 def _memories(tensor: torch.Tensor) -> Iterator[torch.Tensor]:

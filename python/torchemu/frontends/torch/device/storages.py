@@ -35,7 +35,7 @@ def put(replaced: Replacements) -> None:
             "data_ptr": _start,
             "_write_file": _write_file,
             "get_device": lambda self: -1 if _device(self).index is None else _device(self).index,
-            "is_pinned": lambda self, device="cuda": getattr(self, "_pinned", False),
+            "is_pinned": lambda self, device="cuda": places.is_pinned_storage(self),
         },
     )
 

@@ -7,10 +7,12 @@ where they are issued, and barriers and signals order them; what they cost is in
 from __future__ import annotations
 
 import ctypes
+import warnings
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.distributed import distributed_c10d as c10d
@@ -33,6 +35,10 @@ _MULTICAST = 1 << 62
 
 _handles: RankLocal[dict[tuple[int, object], SymmetricMemory]] = RankLocal(dict)
 """Results of rendezvous, by the memory's address and the group's membership. Peers have the memory: it stays."""
+
+
+_persistent: RankLocal[dict[int, _Persistent]] = RankLocal(dict)
+"""Allocations under numbers."""
 
 
 class _Sized(type):
@@ -115,10 +121,12 @@ class SymmetricMemory(metaclass=_Sized):
         group_name: str | None = None,
         alloc_id: int | None = None,
     ) -> torch.Tensor:
-        """Allocates memory for a rendezvous.
+        """Allocates memory for a rendezvous: of a group, where the rendezvous does not say which. Under a number it is
+        the same memory again, once nobody has the tensor that was there.
 
         Raises:
-            RuntimeError: on the host, or in a run without data.
+            RuntimeError: on the host, or in a run without data; somebody has the tensor of the number, or it had
+                another size.
         """
         if device.type not in places.ACCELERATORS:
             raise RuntimeError(f"symmetric memory is on devices, not on {device}")
@@ -126,21 +134,34 @@ class SymmetricMemory(metaclass=_Sized):
             raise RuntimeError("symmetric memory: a run without data (--no-data) has no memory that ranks share")
         made = torch.empty_strided(size, stride, dtype=dtype, device=device)
         backend = backends.used()
-        return staying(made, backend) if made.nbytes else made
+        if not made.nbytes:
+            return made
+        made = staying(made, backend) if alloc_id is None else _allocated_again(alloc_id, made, backend)
+        made.untyped_storage()._group_name = group_name
+        return made
 
     @staticmethod
-    def rendezvous(tensor: torch.Tensor, group_name: str | None = None) -> SymmetricMemory:
+    def rendezvous(tensor: torch.Tensor, group_name: str | None = None) -> SymmetricMemory | None:
         """Gives each rank of a group access to the tensors of all; the same as before for memory with which they have
-        met. All call it, in the same order.
+        met. All call it, in the same order. For memory that is not symmetric the backend CUDA warns, and there is none.
 
         Raises:
-            RuntimeError: the tensor is not of symmetric memory, or another size than another rank's.
+            RuntimeError: no group is named, here or where the tensor was allocated; another rank's tensor has another
+                size; the tensor is not of symmetric memory, and the backend another one.
         """
         if tensor.numel() and not is_symmetric(tensor):
+            text = "Pointer not within any SymmetricMemory allocation, is the tensor allocated from SymmetricMemory?"
+            if backends.chosen() != backends.CUDA:
+                raise RuntimeError(text)
+            warnings.warn(text, stacklevel=2)
+            return None
+        group_name = group_name or getattr(tensor.untyped_storage(), "_group_name", None)
+        if not group_name:
             raise RuntimeError(
-                "Pointer not within any SymmetricMemory allocation, is the tensor allocated from SymmetricMemory?"
+                "CUDASymmetricMemory::rendezvous: `group_name` is neither specified during allocation nor passed to "
+                "rendezvous()."
             )
-        group, handles = group_of(group_name or "0"), _handles.get()
+        group, handles = group_of(group_name), _handles.get()
         key = tensor.untyped_storage().data_ptr(), group.membership.key
         if key not in handles:
             handles[key] = _after_meeting(group, tensor)
@@ -352,6 +373,39 @@ def _met(name: str, group: AhbmGroup, order: Order, tensor: torch.Tensor) -> _Ta
     if table.taken == group.size():
         del kept[key]
     return table
+
+
+class _Persistent(NamedTuple):
+    """Memory that was allocated under a number.
+
+    Attributes:
+        memory: a tensor that keeps it.
+        last: the tensor that the program has got there, as long as somebody has it.
+    """
+
+    memory: torch.Tensor
+    last: weakref.ref[torch.Tensor]
+
+
+def _allocated_again(number: int, made: torch.Tensor, backend: str) -> torch.Tensor:
+    """Returns a tensor like one that was made, in the memory of the last one with a number, or in its own."""
+    known = _persistent.get().get(number)
+    memory = made if known is None else known.memory
+    function = "SymmetricMemory::empty_strided_p2p_persistent: "
+    if known is not None and known.last() is not None:
+        raise RuntimeError(
+            f"{function}can not allocate with alloc_id == {number} because a previous allocation with the same "
+            "alloc_id is still active."
+        )
+    if _nbytes(memory) != _nbytes(made):
+        raise RuntimeError(
+            f"{function}requested allocation size ({_nbytes(made)}) is different from the size of a previous "
+            f"allocation with the same alloc_id {_nbytes(memory)}"
+        )
+    again = memory.view(torch.uint8).view(made.dtype).as_strided(made.size(), made.stride())
+    given = staying(again, backend)
+    _persistent.get()[number] = _Persistent(memory, weakref.ref(given))
+    return given
 
 
 def is_symmetric(tensor: torch.Tensor) -> bool:
