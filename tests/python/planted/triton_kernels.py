@@ -968,4 +968,46 @@ for seq in range(1, 5):
     for r in range(world):
         if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
 """,
+    "a count that the host clears between calls": """
+@triton_dist.jit
+def k(x, box, count, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N * W)
+    for p in range(W):
+        shmem.putmem_signal_block(box + me * N, x, N * 4, count, 1, shmem.NVSHMEM_SIGNAL_ADD, p)  #! *
+    shmem.signal_wait_until(count, shmem.NVSHMEM_CMP_GE, W)  #! not cleared, no barrier after
+    __syncthreads()
+    tl.store(out + i, tl.load(box + i))  #! not cleared
+N = 16
+box, count = sym(N * world), cleared(1)
+out = torch.zeros(N * world).cuda()
+for call in range(3):
+    count.zero_()  #- not cleared  #! no barrier after
+    nvshmem_barrier_all_on_stream()  #- no barrier after
+    x = torch.arange(N).cuda() * 1.0 + call + 100 * rank
+    k[(1,)](x, box, count, out, N, world)
+    for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [i + 100.0 * r + call for i in range(N)]
+""",
+    "a kernel on a stream that the host does not wait for": """
+@triton.jit
+def fill(x, S: tl.constexpr):
+    i = tl.program_id(0) * S + tl.arange(0, 16)
+    tl.store(x + i, i * 1.0)  #! overlap
+@triton_dist.jit
+def send(words): dl.notify(words, (dl.rank() + 1) % dl.num_ranks(), signal=1, sig_op="set", comm_scope="intra_node")
+@triton_dist.jit
+def await_left(words): dl.wait(words, 1, "sys", "acquire", waitValue=1)
+words, x = cleared(1), torch.zeros(64).cuda()
+nvshmem_barrier_all_on_stream()
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+step = 16
+step = 8 if rank == 0 else 16  #+ overlap
+with torch.cuda.stream(side):
+    fill[(4,)](x, step)
+    send[(1,)](words)
+await_left[(1,)](words)
+torch.cuda.current_stream().synchronize()
+side.synchronize()
+""",
 }
