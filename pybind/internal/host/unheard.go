@@ -58,6 +58,14 @@ func (w *World) unheardOf() unheard {
 	return unheard{-1, m.News()}
 }
 
+// Untold takes the first failure that no host has been told of, and else races that nobody has been told of; nil for none.
+func (w *World) Untold() error {
+	if u := w.unheardOf(); u.err != nil {
+		return u.err
+	}
+	return w.News()
+}
+
 // stuckBy is a failure that no host has been told of, where err is a deadlock; else nil.
 func (w *World) stuckBy(err error) error {
 	var deadlock *multiprocessing.DeadlockError
