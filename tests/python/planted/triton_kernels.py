@@ -1093,7 +1093,7 @@ def push(x, whole, flags, call, n, B: tl.constexpr, W: tl.constexpr):
         __syncthreads()  #- no sync
         shmem.fence()
         if tid(0) == 0:
-            shmem.signal_op(flags + me, 1, shmem.NVSHMEM_SIGNAL_ADD, peer) 
+            shmem.signal_op(flags + me, 1, shmem.NVSHMEM_SIGNAL_ADD, peer)
 @triton_dist.jit
 def product(whole, flags, out, call, n, B: tl.constexpr, W: tl.constexpr):
     me = dl.rank()
