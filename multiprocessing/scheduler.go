@@ -95,6 +95,14 @@ func (s *Scheduler) wake(task int, e *torchemu.Event) {
 	s.enqueue(task)
 }
 
+// Tell lets a parked task go on although what it waits for has not come: with an event that has ended, or failed.
+func (s *Scheduler) Tell(task int, e *torchemu.Event) {
+	if s.blocked[task] != nil {
+		s.wake(task, s.blocked[task])
+		s.outcome[task] = e
+	}
+}
+
 // enqueue makes a task able to run.
 func (s *Scheduler) enqueue(task int) {
 	if len(s.queue) == 0 {

@@ -383,3 +383,20 @@ func TestLongRows(t *testing.T) {
 		t.Errorf("a row before a ring: %q, want %q", cause, want)
 	}
 }
+
+// A task that is told something else than what it waits for goes on with that.
+func TestATaskThatIsToldSomethingElse(t *testing.T) {
+	s := newStage(t, 2)
+	s.runs(0)
+	s.parks(0, torchemu.Within{What: "a lock", Holder: -1})
+	s.runs(1)
+	s.parks(1, torchemu.Within{What: "a lock", Holder: -1})
+	s.deadlocks()
+	told := never()
+	told.Fail(errors.New("lost"), s.world.Engine.Now())
+	s.Tell(1, told)
+	s.runs(1)
+	if s.Outcome(1) != told || s.Outcome(0) != nil {
+		t.Errorf("got %v and %v", s.Outcome(1), s.Outcome(0))
+	}
+}

@@ -185,6 +185,17 @@ func Await(worldHandle int64, rank int, waitable int64) (done bool, err error) {
 	return w.Await(r, e)
 }
 
+// Untold returns, as an error, what device programs have failed with, or a checker has found in them, of which no host has been
+// told. It forgets that.
+func Untold(worldHandle int64) (err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return err
+	}
+	return w.Untold()
+}
+
 // Outstanding returns an event that ends when all has ended that a rank has issued, or as soon as something of it fails; 0
 // when all has ended.
 func Outstanding(worldHandle int64, rank int) (event int64, err error) {

@@ -70,6 +70,26 @@ func (p place) cell() *cell {
 	return c
 }
 
+// rewritten forgets what words in the place have been: it has been written as memory, as by who clears a count between two
+// calls, and whoever comes after that sees none of it any more.
+func (p place) rewritten() {
+	if len(p.cells) < p.hi-p.lo {
+		for at, c := range p.cells {
+			if p.lo <= at && at < p.hi {
+				c.restart()
+			}
+		}
+		return
+	}
+	for at := p.lo; at < p.hi; at++ {
+		if c := p.cells[at]; c != nil {
+			c.restart()
+		}
+	}
+}
+
+func (c *cell) restart() { c.steps, c.states, c.guards, c.mixed = nil, nil, nil, false }
+
 // isAwaited says whether somebody waits for a word in some bytes of a region, or looks at it as one.
 func (p place) isAwaited(lo, hi int) bool {
 	for at := lo; at < hi; at++ {

@@ -109,3 +109,31 @@ func TestALineThatIsItsOwnRival(t *testing.T) {
 		wantReport(t, f, "if another one of that line, of another time round, comes first")
 	}
 }
+
+// A count that is written as memory between two rounds begins anew: signals of the last round are none that could come in the
+// place of this one's.
+func TestACountThatIsClearedBetweenRounds(t *testing.T) {
+	for _, cleared := range []bool{true, false} {
+		x := newLab(t, 3, prim.Options{Check: true})
+		x.Launch("rounds", func(c *prim.Context) error {
+			for range 2 {
+				if c.Rank() > 0 {
+					c.PutSignalNBI(x.at(0, 64*c.Rank()), x.at(c.Rank(), 2048), 64, x.word(0, 0), prim.Add, 1)
+				} else {
+					c.Wait(x.word(0, 0), prim.GE, 2)
+					c.Load(c.Tile(0, 128), x.at(0, 64))
+					c.PipeBarrier(prim.AllPipes)
+				}
+				c.Barrier(x.barrier)
+				if c.Rank() == 0 && cleared {
+					c.Write("store", x.word(0, 0).Addr, make([]byte, 4), false)
+				}
+				c.Barrier(x.barrier)
+			}
+			return nil
+		})
+		if err := x.Run(); (err == nil) != cleared {
+			t.Errorf("cleared %v: got %v", cleared, err)
+		}
+	}
+}

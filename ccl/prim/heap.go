@@ -95,7 +95,7 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	}
 	w := m.newWindow(name, []int{rank}, len(data))
 	w.on(rank).bytes = data
-	m.check.hostWrites(place{w.on(rank), 0, len(data)})
+	m.check.holds(place{w.on(rank), 0, len(data)})
 	m.windows = append(m.windows, w)
 	return w, nil
 }

@@ -133,12 +133,15 @@ func (l *Launch) done() {
 		l.issued.End.Tell(l.job.Knows())
 		l.seal()
 	}
-	l.event.Fail(errors.Join(l.race, l.machine.News()), l.machine.Now())
+	err := errors.Join(l.race, l.machine.News())
+	l.machine.fails(l.stream.Rank().ID, err)
+	l.event.Fail(err, l.machine.Now())
 }
 
 // failed ends the launch with a program's error.
 func (l *Launch) failed(_ *prim.Context, err error) {
 	l.cancel()
+	l.machine.fails(l.stream.Rank().ID, err)
 	l.event.Fail(err, l.machine.Now())
 }
 

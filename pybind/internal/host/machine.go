@@ -22,6 +22,7 @@ type Machine struct {
 	active   []activity // of a World
 	held     int64      // a turn that GoOn has found, which is Python's; 0 for none
 	failing  error      // what GoOn has found
+	unheard  []unheard  // failures of launches of which no host has been told
 	fabric   *World     // where it has its engine and network; nil when these are its own, or it is the World's machine
 }
 

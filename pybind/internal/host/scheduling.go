@@ -177,6 +177,7 @@ func Park(scheduler int64, task int, waitable int64) (s *Spawn, parked bool, err
 	if s.ParkOn(task, r, e, waitable) {
 		return s, true, nil
 	}
+	s.world.heard(r.ID, e.Err())
 	return s, false, e.Err()
 }
 
@@ -202,6 +203,7 @@ func (s *Spawn) Resume(task int, r *torchemu.Rank) (atRest bool, err error) {
 		r.Resumes(w.Wait, e.At())
 		Sees(r, w.waitable)
 		err = e.Err()
+		s.world.heard(r.ID, err)
 	}
 	return w.isAtRest(), err
 }
@@ -261,6 +263,9 @@ func (s *Spawn) Turn() (task int, err error) {
 	task, verdict, err := s.Next()
 	switch {
 	case err != nil:
+		if s.tellUnheard() {
+			return askAgain, nil
+		}
 		return 0, err
 	case verdict == multiprocessing.Idle:
 		return nobody, nil
@@ -290,6 +295,10 @@ func (s *Spawn) Abandon(ranks int) error {
 func (w *World) Await(r *torchemu.Rank, e *torchemu.Event) (done bool, err error) {
 	wait := r.Parks(e)
 	done, err = multiprocessing.Await(w.World, r.ID, e)
+	if u := w.stuckBy(err); u != nil {
+		err = u
+	}
+	w.heard(r.ID, err)
 	r.Resumes(wait, r.Now())
 	return done, err
 }

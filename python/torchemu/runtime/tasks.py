@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import greenlet
@@ -18,7 +18,7 @@ import greenlet
 from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
-from torchemu.errors import DeadlockError, RankKilledError
+from torchemu.errors import DeadlockError, KernelError, RaceError, RankKilledError
 from torchemu.runtime import fibers, footprints
 from torchemu.runtime import frames as _frames
 
@@ -29,6 +29,7 @@ _ASK_AGAIN = -2  # the answer of go.Next that no task can run yet
 _SLEEP = -3  # that there is time to sleep before one can
 _NOT_PARKED = -4  # of go.Leave, that there is nothing to wait for
 _PS_PER_SECOND = 10**12
+_LANDS = _PS_PER_SECOND // 10_000  # after so long what a device program has sent is there
 _sleep = time.sleep  # the process's: programs may get to see another one
 _TERMINATED = -signal.SIGTERM  # the exit code of a process that is ended by it
 
@@ -354,6 +355,7 @@ class Tasks:
 
     def _end(self) -> None:
         if self.failures:
+            self._look_for_races()
             for call in self.when_failed:
                 call(self.failures)
         self._unwind()
@@ -362,6 +364,23 @@ class Tasks:
         go.Release(self.scheduler)
         if self._grace_end:
             go.Release(self._grace_end)
+
+    def _look_for_races(self) -> None:
+        """Lets what is under way land where device programs are checked. A rank that finds wrong values, and fails by
+        that, may do so before what should have been there comes, and the race with it is the reason."""
+        world, first = self.world, self.failures[0]
+        if world.programs is None or not world.strictness.check or isinstance(first.exception, RaceError | KernelError):
+            return
+        timer = go.Timer(world.handle, first.rank, _LANDS)
+        try:
+            while not go.Await(world.handle, first.rank, timer):
+                world.take_turns()
+            go.Untold(world.handle)
+        except (RaceError, KernelError) as error:
+            error.__context__ = first.exception
+            self.failures[0] = replace(first, exception=error, traceback=_of_the_program(error))
+        finally:
+            go.Release(timer)
 
     def _resume(self, rank: int, *thrown: BaseException) -> None:
         """Switches to the rank until it waits or ends. Its context stays: the next rank's replaces it."""

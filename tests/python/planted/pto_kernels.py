@@ -30,8 +30,8 @@ def kernel_entry(args):
     right, left = (me + 1) % world, (me - 1) % world
     words = (scratch + 1024).cast(int32)
     def at(p, r): return CommRemotePtr(ctx, p, r)
-    def tell(word, peer, value=1, op=NotifyOp.AtomicAdd): TNOTIFY(Signal(at(word, peer)), value, op)
-    def wait(word, value, cmp=WaitCmp.GE): TWAIT(Signal(word), value, cmp)
+    def tell(word, peer, value=1, op=NotifyOp.AtomicAdd): TNOTIFY(Signal(at(word, peer)), value, op)  #! set
+    def wait(word, value, cmp=WaitCmp.GE): TWAIT(Signal(word), value, cmp)  #! no credit, one too few
 """
 
 PROGRAMS: dict[str, str] = {
@@ -172,6 +172,55 @@ PROGRAMS: dict[str, str] = {
     for p in range(world): tell(words + 2, p)  #- no second barrier
     wait(words + 2, world)  #- no second barrier
 """,
+    "pipeline of two buffers": """
+    a, b = Tile(1, 16), Tile(1, 16)
+    TASSIGN(a, 0x0)
+    TASSIGN(b, 0x1000)
+    tiles, ready = (a, b), (EVENT_ID0, EVENT_ID1)
+    for k in range(4):
+        tile, e = tiles[k % 2], ready[k % 2]
+        if k >= 2: wait_flag(PIPE_MTE3, PIPE_MTE2, e)  #- not free
+        TLOAD(tile, GlobalTensor(source + 16 * k, (16,)))  #! *
+        set_flag(PIPE_MTE2, PIPE_V, e)  #- not loaded, other event
+        wait_flag(PIPE_MTE2, PIPE_V, e)  #- not loaded, other event
+        set_flag(PIPE_MTE2, PIPE_MTE3, e)  #+ other event
+        wait_flag(PIPE_MTE2, PIPE_MTE3, e)  #+ other event
+        TADD(tile, tile, tile)  #! *
+        set_flag(PIPE_V, PIPE_MTE3, e)  #- not added
+        wait_flag(PIPE_V, PIPE_MTE3, e)  #- not added
+        TSTORE(GlobalTensor(result + 16 * k, (16,)), tile)  #! *
+        if k < 2: set_flag(PIPE_MTE3, PIPE_MTE2, e)  #- not free
+    pipe_barrier(PIPE_ALL)
+""",
+    "chunks to a root, with credits": """
+    tile = Tile(1, 16)
+    TASSIGN(tile, 0x0)
+    t2 = Tile(1, 16)
+    TASSIGN(t2, 0x2000)
+    free = words + 8
+    for k in range(4):
+        if me > 0:
+            if k > 0: wait(free, k)  #- no credit
+            slot = (me - 1) * 16
+            slot = 0  #+ one slot
+            to, part = GlobalTensor(at(scratch + slot, 0), (16,)), GlobalTensor(source + 16 * k, (16,))
+            TPUT(to, part, tile)  #! *
+            pipe_barrier(PIPE_ALL)
+            dsb()
+            tell(words, 0, k + 1, NotifyOp.Set)  #+ set
+            tell(words, 0)  #- set
+        else:
+            n = (world - 1) * (k + 1)
+            n = (world - 1) * (k + 1) - 1  #+ one too few
+            n = k + 1  #+ set
+            wait(words, n)  #! one too few, set
+            for p in range(1, world):
+                TLOAD(t2, GlobalTensor(scratch + (p - 1) * 16, (16,)))  #! *
+                pipe_barrier(PIPE_ALL)
+                TSTORE(GlobalTensor(result + (p - 1) * 64 + 16 * k, (16,)), t2)
+                pipe_barrier(PIPE_ALL)
+            for p in range(1, world): tell(free, p)
+""",
 }
 
 
@@ -185,6 +234,8 @@ WANTED: dict[str, Callable[[int], np.ndarray]] = {
     "ring with two buffers": _gathered,
     "all to all with gets": lambda rank: np.concatenate([np.arange(16) + 16 * rank + 100 * r for r in range(4)]),
     "atomic sum at an owner": lambda rank: 4 * (np.arange(16) + 16 * rank) + 600,
+    "pipeline of two buffers": lambda rank: 2 * np.arange(64) + 200 * rank,
+    "chunks to a root, with credits": lambda rank: _gathered(0)[64:] if rank == 0 else np.zeros(0),
     "launched twice": lambda rank: np.arange(64) + 100 * ((rank - 1) % 4),
 }
 """Returns what the right kernels give on a rank, at the beginning of its output."""

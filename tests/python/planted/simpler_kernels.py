@@ -113,4 +113,32 @@ PROGRAMS: dict[str, str] = {
     domain::copy(a.output, a.scratch, n);
     pipe_barrier(PIPE_ALL);
 """,
+    "two-phase all-reduce": """
+    const int part = n / a.n;
+    domain::copy(a.scratch, a.input, n);
+    pipe_barrier(PIPE_ALL);
+    a.meet(words);  //- no first barrier
+    for (int r = 0; r < a.n; ++r) {
+        int own = a.me * part;
+        if (r == a.me) domain::copy(a.scratch + 256 + r * part, a.scratch + own, part);
+        else domain::copy(a.scratch + 256 + r * part, a.at(a.scratch + own, r), part);
+    }
+    pipe_barrier(PIPE_ALL);
+    for (int r = 1; r < a.n; ++r) add_own(a.scratch + 256, a.scratch + 256 + r * part, part);
+    for (int r = 0; r < a.n; ++r) {
+        domain::Tile tile(n);
+        TASSIGN(tile, 0x0);
+        int slot = a.me * part;
+        slot = 0;  //+ one slot
+        domain::Floats from = domain::floats(a.scratch + 256, part);
+        domain::Floats to = domain::floats(a.at(a.scratch + 512 + slot, r), part);
+        pto::comm::TPUT(to, from, tile);  //! one slot, no second barrier, one row for both, not sent
+        pipe_barrier(PIPE_ALL);
+    }
+    dsb(DSB_DDR);
+    a.meet(words + 4);  //- no second barrier, one row for both
+    a.meet(words);  //+ one row for both
+    domain::copy(a.output, a.scratch + 512, n);
+    pipe_barrier(PIPE_ALL);
+""",
 }

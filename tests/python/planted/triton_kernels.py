@@ -968,4 +968,158 @@ for seq in range(1, 5):
     for r in range(world):
         if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
 """,
+    "a count that the host clears between calls": """
+@triton_dist.jit
+def k(x, box, count, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N * W)
+    for p in range(W):
+        shmem.putmem_signal_block(box + me * N, x, N * 4, count, 1, shmem.NVSHMEM_SIGNAL_ADD, p)  #! *
+    shmem.signal_wait_until(count, shmem.NVSHMEM_CMP_GE, W)  #! not cleared, no barrier after
+    __syncthreads()
+    tl.store(out + i, tl.load(box + i))  #! not cleared
+N = 16
+box, count = sym(N * world), cleared(1)
+out = torch.zeros(N * world).cuda()
+for call in range(3):
+    count.zero_()  #- not cleared  #! no barrier after
+    nvshmem_barrier_all_on_stream()  #- no barrier after
+    x = torch.arange(N).cuda() * 1.0 + call + 100 * rank
+    k[(1,)](x, box, count, out, N, world)
+    for r in range(world): assert out[r * N:(r + 1) * N].tolist() == [i + 100.0 * r + call for i in range(N)]
+""",
+    "a kernel on a stream that the host does not wait for": """
+@triton.jit
+def fill(x, S: tl.constexpr):
+    i = tl.program_id(0) * S + tl.arange(0, 16)
+    tl.store(x + i, i * 1.0)  #! overlap
+@triton_dist.jit
+def send(words): dl.notify(words, (dl.rank() + 1) % dl.num_ranks(), signal=1, sig_op="set", comm_scope="intra_node")
+@triton_dist.jit
+def await_left(words): dl.wait(words, 1, "sys", "acquire", waitValue=1)
+words, x = cleared(1), torch.zeros(64).cuda()
+nvshmem_barrier_all_on_stream()
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+step = 16
+step = 8 if rank == 0 else 16  #+ overlap
+with torch.cuda.stream(side):
+    fill[(4,)](x, step)
+    send[(1,)](words)
+await_left[(1,)](words)
+torch.cuda.current_stream().synchronize()
+side.synchronize()
+""",
+    "broadcast down a tree by flags": """
+@triton_dist.jit
+def bcast(buf, flags, N: tl.constexpr, W: tl.constexpr, call):
+    me = dl.rank()
+    if me > 0:
+        dl.wait(flags, 1, "sys", "acquire", waitValue=call)  #- no wait
+        __syncthreads()
+    for c in range(1, 3):
+        child = 2 * me + c
+        if child < W:
+            child = child % W
+            shmem.putmem_nbi_block(buf, buf, N * 4, child)  #! *
+            shmem.fence()  #- no fence
+            __syncthreads()
+            dl.notify(flags, child, signal=call, sig_op="set", comm_scope="inter_node")
+N = 32
+buf, flags = sym(N), cleared(1, torch.int64)
+for call in range(1, 3):
+    buf.fill_(call if rank == 0 else 0)  #! no barrier
+    nvshmem_barrier_all_on_stream()
+    bcast[(1,)](buf, flags, N, world, call)
+    assert buf.tolist() == [float(call)] * N  #! no wait, no fence, no barrier
+    nvshmem_barrier_all_on_stream()  #- no barrier
+""",
+    "ring attention with two buffers": """
+@triton_dist.jit
+def attend(q, kv, out, words, free, L: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right, left = (me + 1) % W, (me + W - 1) % W
+    i, j = tl.arange(0, L), tl.arange(0, D)
+    at = i[:, None] * D + j[None, :]
+    Q = tl.load(q + at)
+    m = tl.full((L,), float("-inf"), tl.float32)
+    l = tl.zeros((L,), tl.float32)
+    acc = tl.zeros((L, D), tl.float32)
+    for s in range(W):
+        cur = s % 2
+        nxt = 1 - cur
+        if s < W - 1:
+            if s > 0:
+                shmem.signal_wait_until(free, shmem.NVSHMEM_CMP_GE, s)  #- no credit
+            __syncthreads()
+            to, held = kv + nxt * 2 * L * D, kv + cur * 2 * L * D
+            shmem.putmem_signal_block(to, held, 8 * L * D, words + s, 1, shmem.NVSHMEM_SIGNAL_SET, right)  #! *
+        K = tl.load(kv + cur * 2 * L * D + at)  #! *
+        V = tl.load(kv + cur * 2 * L * D + L * D + at)  #! *
+        S = tl.dot(Q, tl.trans(K), input_precision="ieee")
+        mn = tl.maximum(m, tl.max(S, 1))
+        p = tl.exp(S - mn[:, None])
+        a = tl.exp(m - mn)
+        l = l * a + tl.sum(p, 1)
+        acc = acc * a[:, None] + tl.dot(p, V, input_precision="ieee")
+        m = mn
+        if s < W - 1:
+            __syncthreads()
+            w = s
+            w = 0  #+ word 0
+            dl.wait(words + w, 1, "sys", "acquire", waitValue=1)  #- no wait
+            __syncthreads()
+            if tid(0) == 0: shmem.signal_op(free, 1, shmem.NVSHMEM_SIGNAL_ADD, left)
+    tl.store(out + at, acc / l[:, None])
+L, D = 16, 16
+kv, words, free = sym(4 * L * D), cleared(world, torch.int64), cleared(1)
+full = torch.rand(world, 2, L, D)
+q = (torch.arange(L * D) % 7 * 0.1 + rank).cuda()
+kv[: 2 * L * D].copy_(full[rank].reshape(-1).cuda())
+out = torch.zeros(L * D).cuda()
+nvshmem_barrier_all_on_stream()
+attend[(1,)](q, kv, out, words, free, L, D, world)
+print(out.sum().item() > 0)
+""",
+    "persistent product of gathered tiles": """
+@triton_dist.jit
+def push(x, whole, flags, call, n, B: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    for t in range(pid, W * (n // B), tl.num_programs(0)):
+        peer, c = t % W, t // W
+        i = c * B + tl.arange(0, B)
+        tl.store(dl.symm_at(whole, peer) + me * n + i, tl.load(x + i))  #! *
+        __syncthreads()  #- no sync
+        shmem.fence()
+        if tid(0) == 0:
+            shmem.signal_op(flags + me, 1, shmem.NVSHMEM_SIGNAL_ADD, peer)
+@triton_dist.jit
+def product(whole, flags, out, call, n, B: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    for t in range(pid, W * (n // B), tl.num_programs(0)):
+        r = (me + t // (n // B)) % W
+        c = t % (n // B)
+        need = call * (n // B)
+        need = call * (n // B) - 1  #+ one too few
+        need = n // B  #+ first call's
+        shmem.signal_wait_until(flags + r, shmem.NVSHMEM_CMP_GE, need)  #- no wait  #! one too few, first call's
+        __syncthreads()
+        i = r * n + c * B + tl.arange(0, B)
+        tl.store(out + i, tl.load(whole + i) * 2)  #! *
+n, B = 64, 16
+x, whole, flags = torch.zeros(n).cuda(), sym(world * n), cleared(world, torch.uint64)
+out = torch.zeros(world * n).cuda()
+side = torch.cuda.Stream()
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x.copy_(torch.arange(n).cuda() * 1.0 + 100 * rank + call)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side): push[(3,)](x, whole, flags, call, n, B, world)
+    product[(2,)](whole, flags, out, call, n, B, world)
+    torch.cuda.current_stream().wait_stream(side)
+    for r in range(world): assert out[r * n: (r + 1) * n].tolist() == [2.0 * (i + 100 * r + call) for i in range(n)]
+    nvshmem_barrier_all_on_stream()  #- no last barrier
+""",
 }

@@ -189,8 +189,9 @@ class Tensors(buffer.TensorClass):
         """Puts all on the rank's stream that a kernel comes after which uses buffers."""
         used = [b.tensor for b in buffers if isinstance(b, TensorBuffer)]
         deferral.before_use(used)
-        if not any((uses := device_program_memory.uses_of(t)) is not None and uses.is_symmetric for t in used):
-            ordering.look(runtime.current(), name, used)  # it has no words by which it would wait for other streams
+        for tensor in used:
+            if not device_program_memory.may_have_words(used, tensor):
+                ordering.look(runtime.current(), name, [tensor])
 
     def launched(self, buffers: Sequence[Buffer], launch: Any) -> None:
         """Notes that a launch uses buffers until its attribute `over` is true."""

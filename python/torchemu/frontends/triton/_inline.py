@@ -137,13 +137,21 @@ class _Call:
             at += width
         return parts
 
+    def _uses(self, lo: int, hi: int) -> bool:
+        """Says whether instructions name results from lo up to hi. Programs give one that none names any type."""
+        names = {f"${i}" for i in range(lo, hi)}
+        return any(names & set(one.operands) for one in self._code.instructions)
+
     def _made(self, registers: dict[str, np.ndarray], n: int) -> list[tensor]:
         results, at = [], 0
         for kind in self._wanted:
-            nbytes, raw = self._pack * kind.itemsize, list[np.ndarray]()
-            while sum(part.shape[1] for part in raw) < nbytes:
+            nbytes, raw, first = self._pack * kind.itemsize, list[np.ndarray](), at
+            while (missing := nbytes - sum(part.shape[1] for part in raw)) > 0:
                 if at == self._outs:
-                    raise ValueError(f"inline assembly: a result of {kind} does not fit into its registers")
+                    if self._uses(first, at):
+                        raise ValueError(f"inline assembly: a result of {kind} does not fit into its registers")
+                    raw.append(np.zeros((n // self._pack, missing), np.uint8))
+                    break
                 width = min(_WIDTHS.get(self._letters[at], 8), nbytes)
                 raw.append(registers[f"${at}"].view(np.uint8).reshape(-1, 8)[:, :width])
                 at += 1

@@ -140,6 +140,13 @@ def is_live(tensors: Sequence[torch.Tensor]) -> bool:
     return any((uses := uses_of(t)) is not None and uses.is_live() for t in tensors)
 
 
+def may_have_words(tensors: Sequence[torch.Tensor], of: torch.Tensor) -> bool:
+    """Reports whether a kernel that uses tensors may wait, by a word in one of them, for what other streams do with
+    another one: in symmetric memory, or in what other programs use."""
+    found = [(t, uses) for t in tensors if (uses := uses_of(t)) is not None and uses.is_live()]
+    return any(uses.is_symmetric or t is not of for t, uses in found)
+
+
 def before_use(tensors: Sequence[torch.Tensor]) -> None:
     """Makes the host wait until the elements of tensors are there: for collectives' data, and for its stream if device
     programs use one of them."""

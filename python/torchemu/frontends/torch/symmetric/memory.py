@@ -313,7 +313,7 @@ def _set_words(function: str, tensor: torch.Tensor, offset: int, value: int, cou
             f"({tensor.numel()})"
         )
     words, watch = tensor[offset : offset + count], device_program_memory.current()
-    if watch.is_on:
+    if watch.is_on or not is_symmetric(words):  # kernels that are launched later may wait for what only this rank has
         settle()
         watch.store_words(function.strip("_"), words, value)
     else:
