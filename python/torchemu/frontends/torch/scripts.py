@@ -41,7 +41,8 @@ def _scripting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
         is_of_another = kwargs.get("_rcb") is not None  # PyTorch itself asks, for what a module calls
-        return original(obj, *args, **kwargs) if is_of_another or isinstance(obj, torch.nn.Module) else obj
+        is_own = getattr(obj, "__module__", "").startswith("torch._decomp")  # or for derivatives forwards
+        return original(obj, *args, **kwargs) if is_of_another or is_own or isinstance(obj, torch.nn.Module) else obj
 
     return script
 

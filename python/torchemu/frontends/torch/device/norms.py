@@ -1,5 +1,5 @@
 """Normalization as CUDA does it: of layers and batches of 16-bit floats with statistics of float32, and results that
-are rounded once; of DTensors by their root mean square as one operation, of which DTensor knows where results are."""
+are rounded once; by the root mean square as one operation, of which DTensor knows where results are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.patches import Replacements
@@ -98,6 +99,25 @@ def _batch_gradients(
     return tuple(None if g is None else g.to(o.dtype) for g, o in zip(made, (input, of, of), strict=True))
 
 
+def _for_sums(x: Tensor) -> Tensor:
+    """Returns a tensor in the dtype in which CUDA adds up."""
+    return x.float() if x.dtype in _SHORT else x
+
+
+def _by_root_mean_square(
+    input: Tensor,  # noqa: A002
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    eps: float | None,
+) -> tuple[Tensor, Tensor]:
+    wide = _for_sums(input)
+    inner = tuple(range(input.dim() - len(normalized_shape), input.dim()))
+    least = torch.finfo(wide.dtype).eps if eps is None else eps
+    rstd = wide.square().mean(inner, keepdim=True).add_(least).rsqrt_()
+    out = wide * rstd if weight is None else wide * rstd * weight
+    return out.to(input.dtype), rstd
+
+
 def _root_mean_square_gradients(
     grad_out: Tensor,
     input: Tensor,  # noqa: A002
@@ -108,10 +128,10 @@ def _root_mean_square_gradients(
 ) -> Any:
     first = input.dim() - len(normalized_shape)
     inner, outer = tuple(range(first, input.dim())), tuple(range(first))
-    grad, normal = grad_out.float(), input.float() * rstd
+    grad, normal = _for_sums(grad_out), _for_sums(input) * rstd
     of_input = of_weight = None
     if output_mask[0]:
-        wanted = grad if weight is None else grad * weight.float()
+        wanted = grad if weight is None else grad * _for_sums(weight)
         of_input = ((wanted - normal * (wanted * normal).mean(inner, keepdim=True)) * rstd).to(input.dtype)
     if output_mask[1] and weight is not None:
         product = grad * normal
@@ -127,30 +147,46 @@ class _RootMeanSquare(torch.autograd.Function):
         with torch._C._AutoDispatchBelowAutograd():
             out, rstd = aten._fused_rms_norm(x, shape, weight, eps)
         ctx.save_for_backward(x, weight, rstd)
-        ctx.shape = shape
+        ctx.shape, ctx.eps = shape, eps
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, weight, rstd = ctx.saved_tensors
         wanted = list(ctx.needs_input_grad[:2])
+        if torch.is_grad_enabled():  # of gradients there are to be gradients
+            leaves = [t for t, wants in zip((x, weight), wanted, strict=True) if wants]
+            made = iter(torch.autograd.grad(_apart(x, ctx.shape, weight, ctx.eps), leaves, grad, create_graph=True))
+            return *(next(made) if wants else None for wants in wanted), None, None
         return *aten._fused_rms_norm_backward(grad, x, ctx.shape, rstd, weight, wanted), None, None
+
+
+_apart = torch.rms_norm
+"""PyTorch's own, which takes it apart."""
+
+
+def _is_fused(x: Any, weight: Any) -> bool:
+    """Reports whether CUDA has one kernel for it, and whether nobody looks at what it is made of."""
+    if not places.is_distributed(x) and x.__class__ not in (Tensor, torch.nn.Parameter):
+        return False
+    if places.of(x) is None or (weight is not None and weight.dtype != x.dtype):
+        return False
+    return not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
 
 
 def put(replaced: Replacements) -> None:
     """Puts it in place where programs call it."""
-    original = torch.rms_norm
 
-    @functools.wraps(original)
+    @functools.wraps(_apart)
     def rms_norm(
         input: Any,  # noqa: A002
         normalized_shape: Sequence[int],
         weight: Any = None,
         eps: float | None = None,
     ) -> Any:
-        if places.is_distributed(input) and places.of(input) is not None:
+        if _is_fused(input, weight):
             return _RootMeanSquare.apply(input, weight, normalized_shape, eps)
-        return original(input, normalized_shape, weight, eps)
+        return _apart(input, normalized_shape, weight, eps)
 
     replaced.put(torch, "rms_norm", rms_norm)
 
@@ -160,6 +196,7 @@ KERNELS: dict[Any, Callable[..., Any]] = {
     _backward: _gradients,
     _batch_forward: _batch_normalized,
     _batch_backward: _batch_gradients,
+    aten._fused_rms_norm.default: _by_root_mean_square,
     aten._fused_rms_norm_backward.default: _root_mean_square_gradients,
 }
 """Functions that compute them, by operation."""

@@ -42,6 +42,7 @@ _KINDS = {
     **dict.fromkeys(_RESIZES, "resize"),
     **dict.fromkeys(("is_pinned", "_pin_memory", "pin_memory"), "foreign"),
     "_pack_padded_sequence": "packed",
+    "_fused_rms_norm": "kernel",  # CUDA's only; for others it is made of others
 }
 """The kinds of operations that their names tell."""
 
