@@ -1220,4 +1220,44 @@ consume[(1,)](buf, flags, out, G, N)
 torch.cuda.current_stream().wait_stream(s)
 assert out.tolist() == [i + 100.0 * ((rank - 1) % world) for i in range(N * G)]
 """,
+    "sums by atomic additions to peers": """
+@triton_dist.jit
+def push(x, total, N: tl.constexpr, W: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    for p in range(W):
+        there = dl.symm_at(total, p) + i
+        tl.atomic_add(there, tl.load(x + i), sem="relaxed", scope="sys")  #- not atomic  #! no first barrier, no second barrier
+        tl.store(there, tl.load(there) + tl.load(x + i))  #+ not atomic  #! not atomic
+N = 16
+total = sym(2 * N)
+for step in range(2):
+    total.zero_()  #! no first barrier
+    nvshmem_barrier_all_on_stream()  #- no first barrier
+    x = torch.arange(2 * N).cuda() * (rank + 0.5) + step
+    push[(2,)](x, total, N, world)
+    nvshmem_barrier_all_on_stream()  #- no second barrier
+    y = total * 1  #! no second barrier
+    assert y.tolist() == [sum(i * (r + 0.5) + step for r in range(world)) for i in range(2 * N)]
+    nvshmem_barrier_all_on_stream()
+""",
+    "a float of a peer, swapped and compared": """
+@triton_dist.jit
+def k(w, out):
+    me = dl.rank()
+    if me == 1:
+        there = dl.symm_at(w, 0)
+        a = tl.atomic_xchg(there, 2.5, scope="sys")
+        b = tl.atomic_cas(there, tl.full((), 2.5, tl.float32), tl.full((), 7.25, tl.float32), scope="sys")
+        c = tl.atomic_add(there, 0.5, scope="sys")
+        tl.store(out, a)
+        tl.store(out + 1, b)
+        tl.store(out + 2, c)
+w, out = sym(1), torch.zeros(3).cuda()
+w.fill_(1.0)
+nvshmem_barrier_all_on_stream()
+k[(1,)](w, out)
+nvshmem_barrier_all_on_stream()
+if rank == 1: assert out.tolist() == [1.0, 2.5, 7.25]
+if rank == 0: assert w.item() == 7.75
+""",
 }
