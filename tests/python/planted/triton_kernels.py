@@ -1226,8 +1226,8 @@ def push(x, total, N: tl.constexpr, W: tl.constexpr):
     i = tl.program_id(0) * N + tl.arange(0, N)
     for p in range(W):
         there = dl.symm_at(total, p) + i
-        tl.atomic_add(there, tl.load(x + i), sem="relaxed", scope="sys")  #- not atomic  #! no first barrier, no second barrier
-        tl.store(there, tl.load(there) + tl.load(x + i))  #+ not atomic  #! not atomic
+        tl.atomic_add(there, tl.load(x + i), sem="relaxed", scope="sys")  #- not atomic  #! *
+        tl.store(there, tl.load(there) + tl.load(x + i))  #+ not atomic  #! *
 N = 16
 total = sym(2 * N)
 for step in range(2):
