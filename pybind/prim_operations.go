@@ -207,8 +207,8 @@ func PrimWait(program int64, line int, wordAt int64, wordBytes, cmp int, value i
 	})
 }
 
-// PrimAtomic changes a word of any rank and fetches its old value: kind is fetch, add, exchange or compare_swap, which
-// sets it to value if it is wanted.
+// PrimAtomic changes a word of any rank and fetches its old value: kind is fetch, add, add_float, whose value is a float's
+// bits, exchange or compare_swap, which sets it to value if it is wanted.
 func PrimAtomic(program int64, line int, kind string, wordAt int64, wordBytes int, wanted, value int64, use int) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {
 		w, err := host.WordUsed(wordAt, wordBytes, use)
@@ -220,12 +220,14 @@ func PrimAtomic(program int64, line int, kind string, wordAt int64, wordBytes in
 			p.Fetch(w)
 		case "add":
 			p.FetchAdd(w, value)
+		case "add_float":
+			p.FetchAddFloat(w, value)
 		case "exchange":
 			p.Exchange(w, value)
 		case "compare_swap":
 			p.CompareSwap(w, wanted, value)
 		default:
-			return host.Raise("ValueError", "atomic %q; there are fetch, add, exchange and compare_swap", kind)
+			return host.Raise("ValueError", "atomic %q; there are fetch, add, add_float, exchange and compare_swap", kind)
 		}
 		return nil
 	})

@@ -88,6 +88,24 @@ func (m *Machine) roomCause() string {
 	return ""
 }
 
+// gridCause is a kernel that ranks have launched with grids of different sizes, and of which programs wait.
+func (m *Machine) gridCause() string {
+	for _, c := range m.live {
+		x, name := c.word(), c.job.Name
+		if x == nil || x.window == nil || len(x.window.Ranks) < 2 {
+			continue
+		}
+		own := m.ranks[c.Rank()]
+		for r, other := range m.ranks {
+			if n := other.grids[name]; n != own.grids[name] && other.begun[name] == own.begun[name] {
+				return fmt.Sprintf("the grids of a kernel differ: of %q rank %d has launched %d programs and rank %d %d, and those of rank %d wait at %v: what programs "+
+					"wait for on other ranks, or count, has to be of as many", name, c.Rank(), own.grids[name], r, n, c.Rank(), x.by.site)
+			}
+		}
+	}
+	return ""
+}
+
 // endedCause is a count of a grid's programs to which some of them have not added before they ended.
 func (m *Machine) endedCause() string {
 	for _, c := range m.live {

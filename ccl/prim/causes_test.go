@@ -69,6 +69,35 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// TestGridsOfTwoSizes names the rank whose grid has fewer programs, whether these wait or have ended.
+func TestGridsOfTwoSizes(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		x := newLab(t, 2, prim.Options{})
+		for r := range 2 {
+			submit(t, x.Machine, prim.Task{Name: "meets", Workers: []int{r}, Blocks: 3 - r, Kernel: func(c *prim.Context) error {
+				word := 0
+				if ends {
+					word = c.Block()
+				}
+				for peer := range 2 {
+					c.Signal(x.word(peer, word), prim.Add, 1)
+				}
+				if ends {
+					c.Wait(x.word(c.Rank(), word), prim.GE, 2)
+				} else {
+					c.Wait(x.word(c.Rank(), word), prim.GE, 6)
+				}
+				return nil
+			}})
+		}
+		var stuck *prim.DeadlockError
+		want := `the grids of a kernel differ: of "meets" rank 0 has launched 3 programs and rank 1 2`
+		if err := x.Run(); !errors.As(err, &stuck) || !strings.Contains(stuck.Cause, want) {
+			t.Errorf("ends %v: %v", ends, err)
+		}
+	}
+}
+
 // TestBarriersInTwoOrders names the two barriers in which ranks wait for each other.
 func TestBarriersInTwoOrders(t *testing.T) {
 	x := newLab(t, 2, prim.Options{})

@@ -116,7 +116,7 @@ func (p *pe) begin(knows clock) {
 	}
 	p.flight.leave()
 	p.lock = newInterlock()
-	p.stores.over, p.stores.all = nil, nil
+	p.stores.over, p.stores.all, p.told = nil, nil, nil
 	if p.scratch != nil {
 		p.scratch.shadow = newShadow()
 	}

@@ -226,7 +226,10 @@ func (p *pe) settled(e *Event) {
 	p.doubts = slices.DeleteFunc(p.doubts, func(d *doubt) bool { return d.event != e && e.clock.Knows(d.unsure.at) })
 }
 
-// settledBy is settled, of loops and for what a look at another word has told.
+// settledBy is settled, of loops and for what a look at another word has told: which is known in any case, too.
 func (p *pe) settledBy(knows clock) {
 	p.doubts = slices.DeleteFunc(p.doubts, func(d *doubt) bool { return knows.Knows(d.unsure.at) })
+	for _, d := range p.doubts {
+		d.without.Join(knows)
+	}
 }

@@ -175,7 +175,7 @@ func (m *Machine) Cause(later func(rank int) string) string {
 	launches := func() string { return m.launchCause(later) }
 	dispatch := func() string { return m.dispatchCause(later) }
 	for _, find := range []func() string{
-		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.endedCause, m.skippedCause, m.otherWordCause,
+		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.gridCause, m.endedCause, m.skippedCause, m.otherWordCause,
 	} {
 		if text := find(); text != "" {
 			return text

@@ -66,6 +66,7 @@ type rank struct {
 	queue []*Job
 	room  residency
 	begun map[string]int // by the name of a kernel: how many jobs with it have begun
+	grids map[string]int // likewise: the programs of the last one
 	copying
 	landings *order.Family // of what others send here
 }
@@ -93,6 +94,7 @@ type pe struct {
 	stale    []*staleWait    // waits that no new signal had satisfied
 	heard    map[int]*origin // by rank: its last signal that was waited for
 	doubts   []*doubt        // of signals that its waits have learned of
+	told     map[*cell]told  // what the last look at each word has told, of programs' own loops
 	loose    []*loose        // uses of words that ordered less than they could, the last ones
 	gone     bool            // its program was cancelled, and another has its place
 }

@@ -42,6 +42,21 @@ func TestAtomics(t *testing.T) {
 	}
 }
 
+func TestFloatsAreAddedByTheirBits(t *testing.T) {
+	x := newLab(t, 2, prim.Options{Check: true})
+	var got []float64
+	err := one(t, x, func(c *prim.Context) {
+		w, wide := x.word(1, 3), prim.I64(x.words.At(1, 64))
+		c.FetchAddFloat(w, int64(math.Float32bits(1.5)))
+		c.FetchAddFloat(wide, int64(math.Float64bits(-1e300)))
+		got = append(got, float64(math.Float32frombits(uint32(c.FetchAddFloat(w, int64(math.Float32bits(-4)))))))
+		got = append(got, float64(math.Float32frombits(uint32(c.Fetch(w)))), math.Float64frombits(uint64(c.Fetch(wide))))
+	})
+	if want := []float64{1.5, -2.5, -1e300}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v (%v), want %v", got, err, want)
+	}
+}
+
 // Sixteen ranks bump one counter; each sees a different value.
 func TestFetchAddGivesEachItsOwn(t *testing.T) {
 	for seed := range uint64(4) {

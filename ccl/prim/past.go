@@ -16,6 +16,12 @@ type past struct {
 	knows clock
 }
 
+// told is what a look at a word has told.
+type told struct {
+	version int
+	knows   clock
+}
+
 // Past lists what a word of the own rank was before its last change, the oldest first: from what the program knew of on, when
 // it last looked at the word. It is empty where that is not known.
 func (c *Context) Past(w Word) []int64 {
@@ -45,6 +51,11 @@ func (c *Context) Suffices(w Word, value int64, text string) {
 	enough := list[first+i]
 	without := look.known.Clone()
 	without.Join(enough.knows)
+	for other, t := range c.pe.told {
+		if other != cell {
+			without.Join(t.knows)
+		}
+	}
 	p := c.wordAt(w)
 	for _, s := range list[first+i+1:] {
 		g := &guard{waiter: &waiter{place: p, cmp: EQ, value: value, by: look, event: &Event{}}}
@@ -78,6 +89,7 @@ func (c *cell) lookedBy(o *origin) {
 		return
 	}
 	o.pe.doubts = slices.DeleteFunc(o.pe.doubts, func(d *doubt) bool { return d.loop != "" && d.cell() == c })
+	o.pe.hears(c)
 	for i, old := range c.looks {
 		if old.pe == o.pe {
 			c.looks[i] = o
@@ -85,6 +97,17 @@ func (c *cell) lookedBy(o *origin) {
 		}
 	}
 	c.looks = append(c.looks, o)
+}
+
+// hears keeps what a look at the word tells.
+func (p *pe) hears(c *cell) {
+	if t, found := p.told[c]; found && t.version == c.version {
+		return
+	}
+	if p.told == nil {
+		p.told = map[*cell]told{}
+	}
+	p.told[c] = told{c.version, c.clock.Clone()}
 }
 
 // history lists what the word has been, as far as it is remembered.

@@ -343,6 +343,19 @@ func (c *Context) FetchAdd(w Word, value int64) int64 {
 	return c.atomic("fetch_add", w, adds, func(old int64) (int64, bool) { return old + value, true })
 }
 
+// FetchAddFloat is FetchAdd for a word that is a float32 or float64, by its bits.
+func (c *Context) FetchAddFloat(w Word, bits int64) int64 {
+	add := func(old int64) int64 {
+		return int64(math.Float64bits(math.Float64frombits(uint64(old)) + math.Float64frombits(uint64(bits))))
+	}
+	if w.Type == dtype.I32 {
+		add = func(old int64) int64 {
+			return int64(int32(math.Float32bits(math.Float32frombits(uint32(old)) + math.Float32frombits(uint32(bits)))))
+		}
+	}
+	return c.atomic("fetch_add", w, adds, func(old int64) (int64, bool) { return add(old), true })
+}
+
 // Exchange sets a word of any rank and returns its old value.
 func (c *Context) Exchange(w Word, value int64) int64 {
 	return c.atomic("exchange", w, swaps, func(int64) (int64, bool) { return value, true })

@@ -124,9 +124,10 @@ func (j *Job) canStart() bool {
 // note counts a job that begins.
 func (k *rank) note(j *Job) {
 	if k.begun == nil {
-		k.begun = map[string]int{}
+		k.begun, k.grids = map[string]int{}, map[string]int{}
 	}
 	k.begun[j.Name]++
+	k.grids[j.Name] = j.Blocks
 }
 
 // begin starts the job's programs, as far as there is room for them.

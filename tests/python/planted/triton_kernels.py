@@ -1122,4 +1122,142 @@ for call in range(1, 4):
     for r in range(world): assert out[r * n: (r + 1) * n].tolist() == [2.0 * (i + 100 * r + call) for i in range(n)]
     nvshmem_barrier_all_on_stream()  #- no last barrier
 """,
+    "blocks that meet their peers' blocks": """
+@triton_dist.jit
+def k(x, mine, pads, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(mine + i, tl.load(x + i))  #! *
+    __syncthreads()
+    t = tid(0)
+    if t < W:
+        row = pid * W
+        row = 0  #+ one row for all blocks
+        red_release(dl.symm_at(pads + row + me, t), 1, "sys")
+        while ld_acquire(pads + row + t, "sys") < 2 * call - 1: pass  #! one row for all blocks
+    __syncthreads()
+    for r in range(W):
+        tl.store(out + r * 4 * N + i, tl.load(dl.symm_at(mine, r) + i))  #! *
+    __syncthreads()
+    if t < W:
+        row = pid * W
+        row = 0  #+ one row for all blocks
+        red_release(dl.symm_at(pads + row + me, t), 1, "sys")  #- no second meeting
+        while ld_acquire(pads + row + t, "sys") < 2 * call: pass  #- no second meeting
+N, G = 16, 4
+mine, pads = sym(N * G), cleared(G * world, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    x, out = torch.arange(N * G).cuda() + 100.0 * rank + call, torch.zeros(N * G * world).cuda()
+    k[(G,)](x, mine, pads, out, call, N, world)
+    assert out.tolist() == [i + 100.0 * r + call for r in range(world) for i in range(N * G)]
+nvshmem_barrier_all_on_stream()
+""",
+    "queue of tokens with head and tail": """
+@triton_dist.jit
+def produce(x, slots, tail, head, n, N: tl.constexpr, CAP: tl.constexpr):
+    i = tl.arange(0, N)
+    for k in range(n):
+        if k >= CAP:
+            if tid(0) == 0:
+                while ld_acquire(head, "sys") < k - CAP + 1: pass  #- no space
+            __syncthreads()
+        slot = k % CAP
+        slot = k % (CAP - 1)  #+ wrong modulus
+        tl.store(dl.symm_at(slots, 1) + slot * N + i, tl.load(x + k * N + i))  #! *
+        __syncthreads()  #- no sync
+        if tid(0) == 0: st(dl.symm_at(tail, 1), k + 1, "sys", "release")  #- tail relaxed
+        if tid(0) == 0: st(dl.symm_at(tail, 1), k + 1, "sys", "relaxed")  #+ tail relaxed  #! tail relaxed
+@triton_dist.jit
+def consume(slots, tail, head, out, n, N: tl.constexpr, CAP: tl.constexpr):
+    i = tl.arange(0, N)
+    for k in range(n):
+        if tid(0) == 0:
+            while ld_acquire(tail, "sys") < k + 1: pass  #- no data  #! no space
+        __syncthreads()
+        tl.store(out + k * N + i, tl.load(slots + k % CAP * N + i))  #! *
+        __syncthreads()  #- early head
+        if tid(0) == 0: st(dl.symm_at(head, 0), k + 1, "sys", "release")
+N, n, CAP = 16, 10, 4
+slots, tail, head, out = sym(N * CAP), cleared(1, torch.int32), cleared(1, torch.int32), torch.zeros(N * n).cuda()
+x = torch.arange(N * n).cuda() * 1.0
+nvshmem_barrier_all_on_stream()
+if rank == 0: produce[(1,)](x, slots, tail, head, n, N, CAP)
+if rank == 1:
+    consume[(1,)](slots, tail, head, out, n, N, CAP)
+    assert out.tolist() == x.tolist()
+nvshmem_barrier_all_on_stream()
+""",
+    "flags of tiles, all waited for": """
+@triton_dist.jit
+def produce(x, buf, flags, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    right = (dl.rank() + 1) % dl.num_ranks()
+    p = dl.symm_at(buf, right)
+    p = buf  #+ local copy
+    tl.store(p + i, tl.load(x + i))  #! *
+    __syncthreads()  #- no sync
+    dl.notify(flags + pid, right, signal=1, sig_op="set", comm_scope="intra_node")
+@triton_dist.jit
+def consume(buf, flags, out, G: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N * G)
+    n = G
+    n = 1  #+ first flag only
+    token = dl.wait(flags, n, "gpu", "acquire", waitValue=1)  #- no wait
+    token = 0  #+ no wait
+    b = dl.consume_token(buf, token)
+    tl.store(out + i, tl.load(b + i))  #! *
+N, G = 16, 4
+x, out = torch.arange(N * G).cuda() + 100.0 * rank, torch.zeros(N * G).cuda()
+buf, flags = sym(N * G), cleared(G, torch.int64)
+nvshmem_barrier_all_on_stream()
+s = torch.cuda.Stream()
+s.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(s): produce[(G,)](x, buf, flags, N)
+consume[(1,)](buf, flags, out, G, N)
+torch.cuda.current_stream().wait_stream(s)
+assert out.tolist() == [i + 100.0 * ((rank - 1) % world) for i in range(N * G)]
+""",
+    "sums by atomic additions to peers": """
+@triton_dist.jit
+def push(x, total, N: tl.constexpr, W: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    for p in range(W):
+        there = dl.symm_at(total, p) + i
+        tl.atomic_add(there, tl.load(x + i), sem="relaxed", scope="sys")  #- not atomic  #! *
+        tl.store(there, tl.load(there) + tl.load(x + i))  #+ not atomic  #! *
+N = 16
+total = sym(2 * N)
+for step in range(2):
+    total.zero_()  #! no first barrier
+    nvshmem_barrier_all_on_stream()  #- no first barrier
+    x = torch.arange(2 * N).cuda() * (rank + 0.5) + step
+    push[(2,)](x, total, N, world)
+    nvshmem_barrier_all_on_stream()  #- no second barrier
+    y = total * 1  #! no second barrier
+    assert y.tolist() == [sum(i * (r + 0.5) + step for r in range(world)) for i in range(2 * N)]
+    nvshmem_barrier_all_on_stream()
+""",
+    "a float of a peer, swapped and compared": """
+@triton_dist.jit
+def k(w, out):
+    me = dl.rank()
+    if me == 1:
+        there = dl.symm_at(w, 0)
+        a = tl.atomic_xchg(there, 2.5, scope="sys")
+        b = tl.atomic_cas(there, tl.full((), 2.5, tl.float32), tl.full((), 7.25, tl.float32), scope="sys")
+        c = tl.atomic_add(there, 0.5, scope="sys")
+        tl.store(out, a)
+        tl.store(out + 1, b)
+        tl.store(out + 2, c)
+w, out = sym(1), torch.zeros(3).cuda()
+w.fill_(1.0)
+nvshmem_barrier_all_on_stream()
+k[(1,)](w, out)
+nvshmem_barrier_all_on_stream()
+if rank == 1: assert out.tolist() == [1.0, 2.5, 7.25]
+if rank == 0: assert w.item() == 7.75
+""",
 }

@@ -121,6 +121,10 @@ def branch(condition: Any) -> Branch:
     return made
 
 
+_PATIENCE = 1 << 18
+"""So often a loop may do nothing at all: one that looks at the time ends before."""
+
+
 class Loop:
     """A ``while``.
 
@@ -135,6 +139,7 @@ class Loop:
         self._outer = self._program.mask
         self.lanes = False
         self._before: Any = None
+        self._turns = 0  # in a row, of which each was as the one before
         self._effects = self._program.effects
         self._program.loops += 1
         self._from = len(self._program.looks)
@@ -201,12 +206,15 @@ class Loop:
         looks = program.looks[self._from :]
         del program.looks[self._from :]
         quiet, self._effects = program.effects == self._effects, program.effects
-        if not looks or not quiet:
+        if not quiet:
             self._before = None
             return
         frame = sys._getframe(2)
         local = frame.f_locals if self._names else {}
         now = looks, [_snapshot(local.get(name)) for name in self._names]
+        if not looks:
+            self._turn(now)
+            return
         if self._before == now:
             program.account.settle(program.rates)  # of the looks: they are over long ago
             runs: list[int] = []
@@ -220,6 +228,20 @@ class Loop:
             self._before = None
             return
         self._before = now
+
+    def _turn(self, now: tuple[list[Any], list[Any]]) -> None:
+        """Notes an iteration that has looked at no memory, and has left the names that it assigns so.
+
+        Raises:
+            RuntimeError: there have been so many in a row that left all as it was that the loop has no end.
+        """
+        self._turns = self._turns + 1 if self._before == now else 0
+        self._before = now
+        if self._turns > _PATIENCE:
+            raise RuntimeError(
+                f"the loop (while {self._text}) has no end: it looks at no memory, and nothing that it assigns "
+                "changes; who waits for a word has to load it again each time"
+            )
 
     def begin(self, names: Mapping[str, Any]) -> None:
         """Begins an iteration of some of the threads."""
@@ -338,7 +360,7 @@ def _logical(name: str, a: Any, b: Any) -> Any:
     if not isinstance(a, tensor):
         return b
     if not isinstance(b, tensor):
-        return a
+        return b if bool(b) is (name == "or") else a  # it decides, or not
     return bits(name, truth(a), truth(b))
 
 

@@ -264,9 +264,11 @@ def _far(program: Block, name: str, address: int, values: list[Any], kind: t.dty
     """An atomic operation on a word of another rank."""
     what = f"tl.atomic_{name}"
     _access.reachable(program, rank_of(address), what)
-    if name not in _FAR or not kind.is_integer or kind.primitive_bitwidth < 32:
+    if name not in _FAR or kind.primitive_bitwidth < 32:
         raise NotImplementedError(f"{what} of {kind} in another rank's memory: there are add, xchg and cas of words")
     program.pay()
+    if not kind.is_integer:
+        return _far_float(program, name, address, values, kind, use)
     wanted = int(values[0]) if name == "cas" else 0
     numbers = _signed(wanted), _signed(int(values[-1]))
     old = program.ask(go.PrimAtomic, _FAR[name], address, kind.itemsize, *numbers, use)
@@ -276,6 +278,17 @@ def _far(program: Block, name: str, address: int, values: list[Any], kind: t.dty
     else:
         program.effects += 1
     return result
+
+
+def _far_float(program: Block, name: str, address: int, values: list[Any], kind: t.dtype, use: int) -> Any:
+    """Acts as _far, for a word that is a float: by its bits."""
+    bits = np.dtype(f"i{kind.itemsize}")
+    numbers = [int(np.asarray(value, kind.numpy).view(bits)) for value in values]
+    wanted = numbers[0] if name == "cas" else 0
+    called = "add_float" if name == "add" else _FAR[name]
+    old = program.ask(go.PrimAtomic, called, address, kind.itemsize, wanted, numbers[-1], use)
+    program.effects += 1
+    return np.array(old, np.int64).astype(bits).view(kind.numpy)[()]
 
 
 def _signed(value: int) -> int:

@@ -97,6 +97,23 @@ def test_a_spin_that_nothing_ends() -> None:
 
 
 @triton.jit
+def spins_on_a_copy(words):
+    v = language_extra.ld_acquire(words)
+    while v != 3:
+        pass
+
+
+def test_a_loop_that_looks_at_no_memory_has_no_end() -> None:
+    def program(rank: int) -> None:
+        spins_on_a_copy[(1,)](allocate(1))
+        torch.cuda.synchronize()
+
+    text = failure(1, program)
+    line = line_of(spins_on_a_copy, "while")
+    assert f"test_diagnoses.py:{line}: RuntimeError: the loop (while v != 3) has no end: it looks at no memory" in text
+
+
+@triton.jit
 def beyond(x):
     tl.store(x + tl.arange(0, 16), 1.0)
 

@@ -467,3 +467,20 @@ def test_programs_derive_classes_from_the_autotuner(autotunes: bool) -> None:
     trials = 3 * autotunes
     assert tuned.calls == [(), *[(True, False)] * trials, (True, True), ()]
     assert told == [None] * trials
+
+
+@triton.jit
+def known_parts(out, ON: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid == 0 or ON:
+        tl.store(out + pid, 1)
+    if pid == 0 and ON:
+        tl.store(out + 4 + pid, 1)
+
+
+@pytest.mark.parametrize(("on", "wanted"), [(True, [1, 1, 1, 1, 1, 0, 0, 0]), (False, [1, 0, 0, 0, 0, 0, 0, 0])])
+def test_parts_of_and_and_or_that_are_known(on: bool, wanted: list[int]) -> None:
+    with world_of(1):
+        out = torch.zeros(8)
+        known_parts[(4,)](out, on)
+        assert out.tolist() == wanted
