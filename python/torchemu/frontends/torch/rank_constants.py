@@ -74,13 +74,18 @@ def of(module: types.ModuleType, code: types.CodeType, source: Callable[[], byte
         code: its code.
         source: returns its text.
     """
-    found = _made[module.__name__] = {}
+    found: dict[str, Constant] = {}
+    _made.pop(module.__name__, None)
     others = set().union(*_made.values())
     if TOLD.isdisjoint(_strings(code.co_consts)) and others.isdisjoint(code.co_names):
         return []
     for statement in ast.parse(source()).body:
         for name, make in _making(module, statement, found):
-            found[name] = Constant(module, name, make, list(found.values()))
+            constant = Constant(module, name, make, list(found.values()))
+            if constant.first() == constant.value():  # no later statement has made something else of it
+                found[name] = constant
+    if found:
+        _made[module.__name__] = found
     return list(found.values())
 
 

@@ -72,6 +72,8 @@ FIRST = LEADER = RANK in {-1, 0}
 local = environ["LOCAL_RANK"] + "."
 OTHER = os.getenv("OTHER", "RANK is no name of it")
 MADE = [RANK]
+LATER = RANK + 100
+LATER = 3
 """
 IMPORTING = "from spoken_made import RANK as mine, LEADER, OTHER\nLATER = not LEADER\n"
 
@@ -136,7 +138,9 @@ def test_what_modules_make_of_the_environment_is_a_ranks_own(folder):
             made = spoken_made.RANK, spoken_made.WORLD_SIZE, spoken_made.FIRST, spoken_made.LEADER, spoken_made.local
             assert made == (rank, 3, rank == 0, rank == 0, f"{rank}.")
             assert (spoken_made_of.mine, spoken_made_of.LEADER, spoken_made_of.LATER) == (rank, rank == 0, rank > 0)
+            later = spoken_made.LATER
             package = spoken_package
+            assert later == 3
             assert package.RANK == package.inner.RANK == package.last.RANK == package.last.R == rank
         made_of_it, other = spoken_made.MADE, spoken_made.OTHER
         assert made_of_it == [rank] and other == "RANK is no name of it"
