@@ -47,7 +47,7 @@ def test_a_planted_defect_is_reported(name: str, defect: str, tmp_path: Path) ->
     status, said = run(tmp_path, marks.planted(text, defect), "--check")
     assert status, said
     wanted, found = marks.named(text, defect), marks.reports(said)
-    if defect.startswith("silent"):
-        waits = re.search(r"DeadlockError: deadlock at simulated time .*?=====", said, re.DOTALL)
-        found = [{int(n) for n in re.findall(r"at program\.py:(\d+) waits", waits[0] if waits else "")}]
+    if waits := re.search(r"DeadlockError: deadlock at simulated time .*?=====", said, re.DOTALL):
+        assert defect.startswith("silent"), said
+        found = [{int(n) for n in re.findall(r"at program\.py:(\d+) waits", waits[0])}]
     assert found and found[0] and found[0] <= wanted, (wanted, found, said)
