@@ -305,7 +305,7 @@ class IssuingGroup(Named, dist.ProcessGroup):
         work.timeout = self._limit + self._extra
         if self._extra:
             self._note_extended(work)
-        if self._backend_for(host and self._core != self._device_core) == "nccl":
+        if self._backend_for(host) == "nccl":
             work.nccl = self
         if self._holds_hosts and not host:
             work.holds_host = True

@@ -129,7 +129,6 @@ def _is_told(expression: ast.expr, found: dict[str, Constant]) -> bool:
     depends = any(
         (isinstance(node, ast.Constant) and node.value in TOLD) or (isinstance(node, ast.Name) and node.id in found)
         for node in nodes
-        if not isinstance(node, ast.Constant) or isinstance(node.value, str)
     )
     calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
     return depends and all(isinstance(node, (*_SIMPLE, ast.keyword)) for node in nodes) and _READING.issuperset(calls)

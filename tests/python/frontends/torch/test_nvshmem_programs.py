@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from planted import marks, nvshmem
+from planted.runs import run
 
 pytestmark = pytest.mark.shows("PyTorch: symmetric memory")
 
 WRONG = [(name, defect) for name, text in nvshmem.PROGRAMS.items() for defect in marks.defects(text)]
 NODES = ("--nnodes", "2", "--nproc-per-node", "2", "--topology", "h800_2x8")
 NEAR = ("a reduce-scatter by gets", "a subgroup's exchange")  # views of a peer's memory
-
-
-def run(folder: Path, text: str, *flags: str) -> tuple[int, str]:
-    """Runs a program on four ranks, and returns its exit status and what it says."""
-    file = folder / "program.py"
-    file.write_text(text)
-    ranks = () if "--nnodes" in flags else ("--nproc-per-node", "4")
-    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", *ranks, *flags, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", nvshmem.PROGRAMS)

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from planted import marks, symmetric
+from planted.runs import run
 
 pytestmark = pytest.mark.shows("PyTorch: symmetric memory")
 
 WRONG = [(name, defect) for name, text in symmetric.PROGRAMS.items() for defect in marks.defects(text)]
-
-
-def run(folder: Path, text: str, *flags: str) -> tuple[int, str]:
-    """Runs a program on four ranks, and returns its exit status and what it says."""
-    file = folder / "program.py"
-    file.write_text(text)
-    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "4", *flags, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", symmetric.PROGRAMS)

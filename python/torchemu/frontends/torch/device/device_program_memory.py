@@ -211,9 +211,7 @@ def _moved(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str,
     if to is not None and op.name != "copy_":
         mode.settle(out, to)
     mode.last = to
-    mode.charge_copy(op, source, out, to)
-    if to is not None and not late and places.of(source) is None:
-        mode.catch_up()
+    mode.charge_copy(op, source, out, to, late)
     return out
 
 

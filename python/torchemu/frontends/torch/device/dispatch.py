@@ -245,7 +245,7 @@ class RankMode(TorchDispatchMode):
 
     def prepare(self, args: Sequence[Any]) -> None:
         """Copies operands of the host's to the device, counts for how many elements conditions hold, and waits."""
-        for t in waits.operands(args[1:3]):
+        for t in deferral.tensors(args[1:3]):
             if places.of(t) is None:
                 go.LaunchCopy(self.rank.stream, size(t), False)
         for mask in filter(waits.is_mask, args[1]):
@@ -260,7 +260,7 @@ class RankMode(TorchDispatchMode):
 
     def look(self, args: Sequence[Any]) -> None:
         """Has the host wait for what a device has computed of operands."""
-        if any(places.of(t) is not None for t in waits.operands(args)):
+        if any(places.of(t) is not None for t in deferral.tensors(args)):
             self.catch_up()
 
     def with_places(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -390,9 +390,7 @@ class RankMode(TorchDispatchMode):
         elif late and op.name == "_to_copy" and at is not None:
             places.pin(out)  # so that the copy can be under way while the host goes on
         if to is not None or late:
-            self.charge_copy(op, source, out, to)
-        if at is None and to is not None and not late and out.numel():
-            self.catch_up()
+            self.charge_copy(op, source, out, to, late)
         return out
 
     def ends_of(
@@ -410,13 +408,15 @@ class RankMode(TorchDispatchMode):
         is_ours = device is not None and (device.type == "cpu" or places.is_simulated(device))
         return {**kwargs, "device": HOST} if is_ours else kwargs
 
-    def charge_copy(self, op: Operation, source: torch.Tensor, out: torch.Tensor, to: Place | None) -> None:
-        """Puts a copy on the rank's stream."""
+    def charge_copy(self, op: Operation, source: torch.Tensor, out: torch.Tensor, to: Place | None, late: bool) -> None:
+        """Puts a copy on the rank's stream. The host waits for one from its memory to a device that is not late."""
         at = places.of(source)
         if at is not None and to is not None:
             self.launch(op.name, size(source) + size(out), 0, "vector")
         elif to is not None:
             go.LaunchCopy(self.rank.stream, size(out), False)
+            if not late and out.numel():
+                self.catch_up()
         elif at is not None:
             go.LaunchCopy(self.rank.stream, size(out), True)
 

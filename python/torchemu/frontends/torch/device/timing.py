@@ -224,12 +224,7 @@ class TimingMode(RankMode):
             return op.compute(*args, **kwargs)
         if to is not None:
             out = self._moved_to_device(op, args, kwargs, to) if is_new else args[0]
-            if at is not None:
-                self.launch(op.name, dispatch.size(source) + dispatch.size(out), 0, "vector")
-            else:
-                go.LaunchCopy(self.rank.stream, dispatch.size(out), False)
-                if not late and out.numel():
-                    self.catch_up()
+            self.charge_copy(op, source, out, to, late)
             return out
         go.LaunchCopy(self.rank.stream, dispatch.size(source), True)
         if not late:

@@ -5,7 +5,7 @@ They are those that were seen to wait on an H200; tests/python/frontends/torch/r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -58,14 +58,6 @@ def when(name: str) -> str:
     if name in _INDEXED:
         return "first"
     return "last" if name in BY_LOOK or name == "histc" else ""
-
-
-def operands(args: Sequence[Any]) -> Iterator[torch.Tensor]:
-    """Yields the tensors of a call."""
-    for a in args:
-        for t in a if a.__class__ in (list, tuple) else (a,):
-            if isinstance(t, torch.Tensor):
-                yield t
 
 
 def is_mask(index: Any) -> bool:
