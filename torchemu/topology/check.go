@@ -137,6 +137,7 @@ func (c checker) checkTotals() {
 		{"pe.matrix.f8_tflops", m.F8.perSecond(), c.cubes() * c.pes(), "PEs"},
 		{"pe.matrix.f16_tflops", m.F16.perSecond(), c.cubes() * c.pes(), "PEs"},
 		{"pe.matrix.f32_tflops", m.F32.perSecond(), c.cubes() * c.pes(), "PEs"},
+		{"pe.matrix.tf32_tflops", teraflops(m.TF32).perSecond(), c.cubes() * c.pes(), "PEs"},
 		{"pe.vector.f32_tflops", c.PE.Vector.F32.perSecond(), c.cubes() * c.pes(), "PEs"},
 	} {
 		if rate.one > maxTotal/int64(rate.of) {

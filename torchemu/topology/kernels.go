@@ -1,6 +1,10 @@
 package topology
 
-import "gopkg.in/yaml.v3"
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
 
 // kernelsConfig is what kernels take beside their bytes and operations, as measured; see [Kernels]. Nothing in it has a
 // default from presets/default.yaml.
@@ -13,7 +17,31 @@ type kernelsConfig struct {
 	Unaligned shapesConfig    `yaml:"unaligned"`
 
 	Collective share `yaml:"collective"`
+
+	Operations operationsConfig `yaml:"operations"`
 }
+
+// operationsConfig is [Kernels.Operation], by names of PyTorch's operations, and by how others go through memory.
+type operationsConfig map[string]each
+
+// each is how many operations a kernel takes for one that is counted.
+type each float64
+
+func (e *each) Parse(n *yaml.Node) error { return number(n, (*float64)(e), "a number", 0, 1e6) }
+func (e *each) Show() any                { return float64(*e) }
+
+// Strided and Transposed are keys of a topology's operations: kernels that are not vectorized, because they broadcast,
+// cast to something wider, or skip memory, and copies that are written in another order than they are read.
+const (
+	Strided    = "strided"
+	Transposed = "transposed"
+)
+
+// Keys are the ways through memory.
+func (operationsConfig) Keys() []string { return []string{Strided, Transposed} }
+
+// Admits any operation.
+func (operationsConfig) Admits(key string, _ *yaml.Node) bool { return key != "" }
 
 type sustainedConfig struct {
 	Drop  factor `yaml:"drop"`
@@ -42,18 +70,40 @@ type Kernels struct {
 	After      int64   // time in which two thirds of that have come
 	Collective float64 // share of the units' rates that a collective takes from kernels beside it
 
+	operations map[string]float64
+
 	Even, Odd float64 // factors for 16-bit products with a dimension that is no multiple of 8: an even one, an odd one
 }
 
 // Kernels is nil in a topology without a kernels section.
 func (t *Topology) Kernels() *Kernels { return t.kernels }
 
+// Operation is how many operations of its unit a kernel takes for each that is counted, which is one for an element, and
+// what a formula says of a product. name is PyTorch's, in place or not; a kernel without an entry of its own has that of
+// its way through memory.
+func (k *Kernels) Operation(name, way string) float64 {
+	if k == nil {
+		return 1
+	}
+	for _, key := range [...]string{name, strings.TrimSuffix(name, "_"), way} {
+		if found, ok := k.operations[key]; ok {
+			return found
+		}
+	}
+	return 1
+}
+
 func newKernels(c *kernelsConfig) *Kernels {
 	if c == nil {
 		return nil
 	}
+	operations := make(map[string]float64, len(c.Operations))
+	for name, f := range c.Operations {
+		operations[name] = float64(f)
+	}
 	return &Kernels{
-		Launch: c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
+		operations: operations,
+		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
 		Collective: float64(c.Collective),
 		Even:       max(1, float64(c.Unaligned.Even)), Odd: max(1, float64(c.Unaligned.Odd)),
@@ -71,9 +121,13 @@ func (t *Topology) WithKernels(k *Kernels, f16, f32 float64) *Topology {
 
 // Spec is the tree of a kernels section with these figures, in the file's own keys and units.
 func (k *Kernels) Spec() map[string]any {
-	return map[string]any{
+	tree := map[string]any{
 		"launch": nano(k.Launch), "tile": nano(k.Tile), "small_tile": k.SmallTile, "split": nano(k.Split),
 		"sustained": map[string]any{"drop": k.Drop, "after": nano(k.After)},
 		"unaligned": map[string]any{"2": k.Even, "1": k.Odd}, "collective": k.Collective,
 	}
+	if len(k.operations) > 0 {
+		tree["operations"] = k.operations
+	}
+	return tree
 }

@@ -33,18 +33,23 @@ func (t *Topology) HostLink() HostLink {
 
 // Compute is the peak rates and the memory of one PE.
 type Compute struct {
-	MatrixF8  int64 // operations per second of the matrix unit
-	MatrixF16 int64 // bf16 too
-	MatrixF32 int64
-	VectorF32 int64 // operations per second of the vector unit
-	Scratch   int64 // bytes of scratch memory
+	MatrixF8   int64 // operations per second of the matrix unit
+	MatrixF16  int64 // bf16 too
+	MatrixF32  int64
+	MatrixTF32 int64 // of float32 where a program lets products round their operands; MatrixF32 without such units
+	VectorF32  int64 // operations per second of the vector unit
+	Scratch    int64 // bytes of scratch memory
 }
 
 // Compute is the peak rates and the memory of one PE.
 func (t *Topology) Compute() Compute {
 	m, v := t.config.PE.Matrix, t.config.PE.Vector
+	rounded := m.F32
+	if m.TF32 > 0 {
+		rounded = teraflops(m.TF32)
+	}
 	return Compute{
-		m.F8.perSecond(), m.F16.perSecond(), m.F32.perSecond(), v.F32.perSecond(),
+		m.F8.perSecond(), m.F16.perSecond(), m.F32.perSecond(), rounded.perSecond(), v.F32.perSecond(),
 		int64(t.config.PE.ScratchKiB) << 10,
 	}
 }

@@ -102,6 +102,8 @@ type matrixConfig struct {
 	F8  teraflops `yaml:"f8_tflops"`
 	F16 teraflops `yaml:"f16_tflops"` // bf16 too
 	F32 teraflops `yaml:"f32_tflops"`
+
+	TF32 optionalTeraflops `yaml:"tf32_tflops"` // float32 where a program lets products round their operands
 }
 
 type vectorConfig struct {

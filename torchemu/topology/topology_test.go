@@ -124,7 +124,7 @@ host: {launch_overhead: 1_000, link: {bandwidth: 0.5, latency: 2.5}}
 		{top.LaunchOverhead(), int64(1e6)},
 		{top.HostLink(), topology.HostLink{Bandwidth: 5e8, Latency: 2500}},
 		{top.Compute(), topology.Compute{
-			MatrixF8: 7e12, MatrixF16: 3.5e12, MatrixF32: 0.25e12, VectorF32: 0.125e12, Scratch: 5120}},
+			MatrixF8: 7e12, MatrixF16: 3.5e12, MatrixF32: 0.25e12, MatrixTF32: 0.25e12, VectorF32: 0.125e12, Scratch: 5120}},
 		{top.Memory(), topology.Memory{Bandwidth: 819.2e9, Latency: 0, Capacity: 3 << 30}},
 	} {
 		if c.got != c.want {

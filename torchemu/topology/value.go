@@ -73,6 +73,12 @@ func (t *teraflops) Parse(n *yaml.Node) error {
 
 func (t *teraflops) Show() any { return float64(*t) }
 
+// optionalTeraflops is a rate that is 0 where it is not set.
+type optionalTeraflops teraflops
+
+func (t *optionalTeraflops) Parse(n *yaml.Node) error { return (*teraflops)(t).Parse(n) }
+func (t *optionalTeraflops) Show() any                { return unlessZero(float64(*t)) }
+
 func (t teraflops) perSecond() int64 { return int64(math.Round(float64(t) * 1e12)) }
 
 // number parses a finite number in [lo, hi] of a quantity.

@@ -1,24 +1,46 @@
 package host
 
-import "github.com/torchemu/torchemu/torchemu"
+import (
+	"math"
+
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
 
 // kernelKinds are the names and units of kernels that Python issues by number.
 type kernelKinds struct {
 	numbers map[[2]string]int64
-	kinds   []torchemu.Launch // with amounts of 0
+	kinds   []kernelKind
 }
 
-// KernelKind numbers kernels of a name and a unit.
+type kernelKind struct {
+	launch torchemu.Launch // with amounts of 0
+	each   float64         // operations of the unit for each that is counted
+}
+
+// rounding is the matrix units' name for products of float32 whose operands they may round to 10 bits of fraction.
+const rounding = "tfloat32"
+
+// KernelKind numbers kernels of a name and a unit; the vector units have a name for each way through memory, too.
 func (w *World) KernelKind(name, unit string) (int64, error) {
 	k := &w.kernelKinds
 	key := [2]string{name, unit}
 	if number, known := k.numbers[key]; known {
 		return number, nil
 	}
-	kind := torchemu.Launch{Name: name}
-	var err error
-	if kind.Kernel.Unit, err = ParseUnit(unit); err != nil {
-		return 0, err
+	kind := kernelKind{torchemu.Launch{Name: name}, w.Topology.Kernels().Operation(name, unit)}
+	switch unit {
+	case topology.Strided, topology.Transposed:
+	case rounding:
+		c := w.Topology.Compute()
+		kind.launch.Kernel.Unit = network.MatrixF32
+		kind.each *= float64(c.MatrixF32) / float64(c.MatrixTF32)
+	default:
+		var err error
+		if kind.launch.Kernel.Unit, err = ParseUnit(unit); err != nil {
+			return 0, err
+		}
 	}
 	if k.numbers == nil {
 		k.numbers = map[[2]string]int64{}
@@ -46,8 +68,17 @@ func (w *World) ReadLaunches(at int64, n int) ([]torchemu.Launch, error) {
 		if kind < 0 || kind >= int64(len(w.kernelKinds.kinds)) {
 			return nil, Raise("ValueError", "%d is no kind of kernels", kind)
 		}
-		launches[i] = w.kernelKinds.kinds[kind]
-		launches[i].Kernel.Bytes, launches[i].Kernel.Ops = bytes, ops
+		k := &w.kernelKinds.kinds[kind]
+		launches[i] = k.launch
+		launches[i].Kernel.Bytes, launches[i].Kernel.Ops = bytes, k.operations(ops)
 	}
 	return launches, nil
+}
+
+// operations are what a kernel takes of its unit for so many that are counted.
+func (k *kernelKind) operations(counted int64) int64 {
+	if k.each == 1 {
+		return counted
+	}
+	return int64(min(math.Round(float64(counted)*k.each), 1<<62)) // which a kernel's check refuses
 }

@@ -21,6 +21,7 @@ from torchemu.frontends.torch.device import (
     cuda,
     deferral,
     device_program_memory,
+    dropouts,
     elements,
     fakes,
     foreach,
@@ -57,6 +58,7 @@ def install() -> None:
     foreach.put(_replaced)
     networks.put(_replaced)
     norms.put(_replaced)
+    dropouts.put(_replaced)
     replicas.put(_replaced)
     attention.put(_replaced)
     fakes.put(_replaced)

@@ -29,6 +29,7 @@ from torchemu.frontends.torch.device import (
     places,
     products,
     storages,
+    traffic,
     waits,
 )
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
@@ -179,7 +180,7 @@ class RankMode(TorchDispatchMode):
             return self.made(op, args, kwargs, out, at, nbytes)
         if target is None:
             self.settle(out, at)
-        self.launch(op.name, size(args[0] if target is None else args[1]) + size(out), 0, "vector")
+        self.launch(op.name, *traffic.copied(args[0] if target is None else args[1], out))
         return out
 
     @classmethod
@@ -247,7 +248,7 @@ class RankMode(TorchDispatchMode):
         """Copies operands of the host's to the device, counts for how many elements conditions hold, and waits."""
         for t in deferral.tensors(args[1:3]):
             if places.of(t) is None:
-                go.LaunchCopy(self.rank.stream, size(t), False)
+                go.LaunchCopy(self.rank.stream, traffic.size(t), False)
         for mask in filter(waits.is_mask, args[1]):
             self.launch("nonzero", mask.nbytes, mask.nbytes // 4, "vector")
         self.catch_up()
@@ -319,19 +320,17 @@ class RankMode(TorchDispatchMode):
         if op.flops is not None:
             if not op.in_place:
                 self.settle(out, at)
-            self.launch(op.name, *products.charge(op, args, kwargs, out))
+            self.launch(products.kernel(op.name, args, kwargs), *products.charge(op, args, kwargs, out))
             return out
         if out.__class__ is torch.Tensor and out.layout is _STRIDED:
-            flops = args[0].numel() if op.reduces else out.numel()
             if not op.in_place:
                 storage = out.untyped_storage()
                 if getattr(storage, "_place", None) is None:
                     self.put(storage, at)
-            nbytes += out.nbytes
+            self.launch(op.name, *traffic.counted(op.name, args, out, nbytes))
         else:
-            more, flops = self.settle(args[0] if op.in_place and out is None else out, at)
-            nbytes += more
-        self.launch(op.name, nbytes, flops, "vector")
+            more, _ = self.settle(out, at)
+            self.launch(op.name, *traffic.counted_several(op.name, args, op.changes, nbytes, more))
         return out
 
     def read(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -383,7 +382,7 @@ class RankMode(TorchDispatchMode):
         at = places.of(source)
         self.last = to
         if at is not None and to is None and not late:
-            self.catch_up_after_copy(size(source))
+            self.catch_up_after_copy(traffic.size(source))
         out = op.compute(*args, **self.on_host(kwargs))
         if to is not None and op.name == "_to_copy":
             self.settle(out, to)
@@ -412,13 +411,13 @@ class RankMode(TorchDispatchMode):
         """Puts a copy on the rank's stream. The host waits for one from its memory to a device that is not late."""
         at = places.of(source)
         if at is not None and to is not None:
-            self.launch(op.name, size(source) + size(out), 0, "vector")
+            self.launch(op.name, *traffic.copied(source, out))
         elif to is not None:
-            go.LaunchCopy(self.rank.stream, size(out), False)
+            go.LaunchCopy(self.rank.stream, traffic.size(out), False)
             if not late and out.numel():
                 self.catch_up()
         elif at is not None:
-            go.LaunchCopy(self.rank.stream, size(out), True)
+            go.LaunchCopy(self.rank.stream, traffic.size(out), True)
 
     # names and memory
 
@@ -505,11 +504,6 @@ def _leaves(args: Sequence[Any], kwargs: dict[str, Any], target: Any) -> bool:
 
 def _on_host(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**kwargs, "device": HOST} if kwargs.get("device") is not None else kwargs
-
-
-def size(tensor: torch.Tensor) -> int:
-    """Returns the bytes of a tensor; 0 of a sparse one, whose parts are tensors."""
-    return int(tensor.nbytes) if tensor.layout is torch.strided else 0
 
 
 def is_plain(kind: Any) -> bool:

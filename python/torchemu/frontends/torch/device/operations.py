@@ -78,12 +78,6 @@ _ANY_KEY = torch._C.DispatchKey.CompositeExplicitAutograd
 _CPU_KEY = torch._C.DispatchKey.CPU
 _CUDA_KEY = torch._C.DispatchKey.CUDA
 
-_REDUCTIONS = {
-    "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "norm", "linalg_vector_norm", "var",
-    "std", "var_mean", "std_mean", "logsumexp", "all", "any", "nansum", "count_nonzero",
-}  # fmt: skip
-"""Operations with one operation for each element of their operand."""
-
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 _NAMESPACES = ("aten", "prims", "torchvision", "quantized", "mkldnn", "xnnpack")
@@ -98,11 +92,11 @@ class Operation:
         name: without the namespace.
         in_place: it writes into its first operand and returns that.
         fills: the names of the arguments that it writes its results into.
+        changes: the places of the arguments that it writes.
         space: its namespace.
         aliases: results may be operands, or views of such.
         is_made_of_others: it is in no list of PyTorch's own, and has a kernel that calls such.
         is_odd: results may be views of operands, and are not simply the first one.
-        reduces: it does an operation for each element of its operand.
         random: it draws random numbers.
         writes_by_index: it writes elements by indices, which need not be where these are.
         flops: the formula of what its matrix units do; None where it has none.
@@ -116,13 +110,14 @@ class Operation:
     """
 
     __slots__ = (
-        "aliases", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind",
-        "lists", "name", "of_floats", "on_host", "other", "random", "reduces", "run", "seeded", "space", "waits",
-        "works", "writes_by_index",
+        "aliases", "changes", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others", "is_odd",
+        "kind", "lists", "name", "of_floats", "on_host", "other", "random", "run", "seeded", "space", "waits", "works",
+        "writes_by_index",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
         self.func, self.kind = func, kind
+        self.changes = tuple(i for i, a in enumerate(func._schema.arguments) if a.alias_info and a.alias_info.is_write)
         self.fills = tuple(a.name for a in func._schema.arguments if a.is_out)
         self.costs: dict[Any, tuple[int, int, str]] = {}
         schema = func._schema
@@ -140,7 +135,6 @@ class Operation:
             self.definition() is not None or _has_kernel(func) or _is_for_cuda(func) or _is_for_any(func)
         )
         self.is_odd = self.aliases and not self.in_place
-        self.reduces = self.name in _REDUCTIONS
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.seeded = seeded(func) if self.random else None
         self.flops = products.formula(func)
@@ -192,7 +186,7 @@ class Operation:
         raise mixing.error(self.func, args, kwargs)
 
     def survey(self, args: Sequence[Any], kwargs: dict[str, Any], checks: bool = True) -> tuple[Place | None, int]:
-        """Returns where the operands are, None for the host, and how many bytes they have.
+        """Returns where the operands are, None for the host, and how many bytes those of a device have.
 
         Raises:
             RuntimeError: they are on several devices, and the operation does not mix them.
@@ -203,7 +197,8 @@ class Operation:
             if a.__class__ in PLAIN or isinstance(a, torch.Tensor):
                 if a.layout is _STRIDED:
                     where = getattr(a.untyped_storage(), "_place", None)
-                    nbytes += a.nbytes
+                    if where is not None:
+                        nbytes += a.nbytes
                 else:
                     where = places.of(a)
                 if where is None:

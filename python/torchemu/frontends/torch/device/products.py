@@ -51,6 +51,18 @@ _OWN: dict[Any, Formula] = {
 """Operations, by shapes, that PyTorch's flop counter does not count, or not with a dtype for the result."""
 
 
+_OF_HOST = "_scaled_dot_product_flash_attention_for_cpu"
+
+
+def kernel(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """Returns the name of CUDA's kernel for an operation. It has two attentions for the host's one: for elements of two
+    bytes without a mask, and for all else."""
+    if not name.startswith(_OF_HOST):
+        return name
+    is_short = args[0].dtype in (torch.float16, torch.bfloat16) and kwargs.get("attn_mask") is None
+    return f"_scaled_dot_product_{'flash' if is_short else 'efficient'}_attention{name.removeprefix(_OF_HOST)}"
+
+
 def _attention(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:
     batch_heads, rows, depth = math.prod(query[:-2]), query[-2], query[-1]
     return 2 * batch_heads * rows * key[-2] * (depth + value[-1])
@@ -60,10 +72,7 @@ def _attention_backward(_: Any, query: Any, key: Any, value: Any, *__: Any, **__
     return 5 * _attention(query, key, value) // 2
 
 
-for _name, _formula in (
-    ("_scaled_dot_product_flash_attention_for_cpu", _attention),
-    ("_scaled_dot_product_flash_attention_for_cpu_backward", _attention_backward),
-):
+for _name, _formula in ((_OF_HOST, _attention), (f"{_OF_HOST}_backward", _attention_backward)):
     if hasattr(aten, _name):
         _OWN[getattr(aten, _name)] = _formula
 
@@ -71,19 +80,59 @@ for _name, _formula in (
 def formula(func: Any) -> Formula | None:
     """Returns the formula of the operations of an overload, from its arguments with shapes for tensors."""
     packet = func._overloadpacket
+    counted: Formula | None = flop_registry.get(packet)
     if packet in _OWN:
         own = _OWN[packet]
-        return lambda *args, out_val=None, **kwargs: own(*_shapes(args), **kwargs)
-    return flop_registry.get(packet)
+        counted = lambda *args, out_val=None, **kwargs: own(*_shapes(args), **kwargs)  # noqa: E731
+    names = [a.name for a in func._schema.arguments]
+    if counted is None or "is_causal" not in names:
+        return counted
+    return _visible(counted, *map(names.index, ("query", "key", "is_causal")))
+
+
+def _visible(counted: Formula, query: int, key: int, is_causal: int) -> Formula:
+    """Counts the operations of an attention that are not hidden by a causal mask: fused kernels skip those that are.
+
+    Args:
+        query, key, is_causal: places of arguments.
+    """
+
+    def count(*args: Any, **kwargs: Any) -> int:
+        flops = counted(*args, **kwargs)
+        if len(args) <= is_causal or not args[is_causal]:
+            return flops
+        rows, columns = args[query].shape[-2], args[key].shape[-2]
+        square = min(rows, columns)
+        seen = square * (square + 1) // 2 + (rows - square) * columns
+        return flops * seen // max(1, rows * columns)
+
+    return count
 
 
 def _shapes(values: Sequence[Any]) -> list[Any]:
     return [tuple(v.shape) if isinstance(v, torch.Tensor) else v for v in values]
 
 
-def unit(tensor: torch.Tensor) -> str:
-    """Returns what multiplies elements like the tensor's."""
-    return UNITS.get(tensor.dtype, "vector")
+_ROUNDED = "tfloat32"
+"""The unit that multiplies float32 where a program lets it round the operands."""
+
+
+def unit(tensor: torch.Tensor, rounds: bool = False) -> str:
+    """Returns what multiplies elements like the tensor's.
+
+    Args:
+        rounds: it may round operands of float32.
+    """
+    found = UNITS.get(tensor.dtype, "vector")
+    return _ROUNDED if rounds and found == "float32" else found
+
+
+def _rounds(name: str) -> bool:
+    """Says whether the program lets an operation round operands of float32: convolutions, unless it forbids that, and
+    products where it allows it. cuDNN and cuBLAS have a switch each."""
+    if "convolution" in name:
+        return bool(torch._C._get_cudnn_allow_tf32())
+    return "attention" not in name and bool(torch._C._get_cublas_allow_tf32())
 
 
 _COSTS = 4096
@@ -92,29 +141,30 @@ _COSTS = 4096
 
 def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
     """Returns what cost does, once for operands alike."""
-    key = tuple([(a.shape, a.dtype) if isinstance(a, torch.Tensor) else None for a in args])
+    rounds = _rounds(op.name)
+    key = rounds, *[(a.shape, a.dtype) if isinstance(a, torch.Tensor) else a if a is True else None for a in args]
     known = op.costs.get(key)
     if known is None:
         if len(op.costs) == _COSTS:
             op.costs.clear()
-        known = op.costs[key] = cost(op.func, op.flops, args, kwargs, out)
+        known = op.costs[key] = cost(op, rounds, args, kwargs, out)
     found: tuple[int, int, str] = known
     return found
 
 
-def cost(func: Any, counted: Formula, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
+def cost(op: Any, rounds: bool, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
     """Returns the bytes that a product moves, its operations, and their unit."""
     operands = [a for a in args if isinstance(a, torch.Tensor)]
     results = [t for t in (out if isinstance(out, (list, tuple)) else (out,)) if isinstance(t, torch.Tensor)]
-    flops = int(counted(*args, **kwargs, out_val=out))
+    flops = int(op.flops(*args, **kwargs, out_val=out))
     first = operands[0]
     if first.dtype.is_complex:
         flops *= 4
-    tiled = _tiled(func, operands)
+    tiled = _tiled(op.func, operands)
     if tiled is None:
-        return sum(t.nbytes for t in (*operands, *results)), flops, unit(first)
+        return sum(t.nbytes for t in (*operands, *results)), flops, unit(first, rounds)
     nbytes, slower = tiled
-    return nbytes, round(flops * slower), unit(first)
+    return nbytes, round(flops * slower), unit(first, rounds)
 
 
 def _tiled(func: Any, operands: list[torch.Tensor]) -> tuple[int, Fraction | int] | None:

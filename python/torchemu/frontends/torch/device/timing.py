@@ -21,6 +21,7 @@ from torchemu.frontends.torch.device import (
     generators,
     layouts,
     places,
+    traffic,
 )
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import call_site, go
@@ -226,12 +227,12 @@ class TimingMode(RankMode):
             out = self._moved_to_device(op, args, kwargs, to) if is_new else args[0]
             self.charge_copy(op, source, out, to, late)
             return out
-        go.LaunchCopy(self.rank.stream, dispatch.size(source), True)
+        go.LaunchCopy(self.rank.stream, traffic.size(source), True)
         if not late:
             self.catch_up()
         if not is_new:
             return args[0]
-        empty = torch.zeros if dispatch.size(source) <= _LITTLE else torch.empty
+        empty = torch.zeros if traffic.size(source) <= _LITTLE else torch.empty
         made = empty(source.shape, dtype=kwargs.get("dtype") or source.dtype, device=places.HOST)
         return places.pin(made) if late else made
 

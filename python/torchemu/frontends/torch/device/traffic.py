@@ -1,0 +1,205 @@
+"""Memory that kernels go through, elements that they take, and how they go: what the roofline is told of an operation
+that is no product.
+
+Most operations read their operands and write their results. Some touch only the part of an operand that indices name,
+or write one that they do not read. CUDA's pointwise kernels are vectorized only where all operands lie alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Counted = tuple[int, int, str]
+"""Bytes that a kernel moves, elements that it takes, and its way through memory."""
+
+ALIKE, STRIDED, TRANSPOSED = "vector", "strided", "transposed"
+"""Ways through memory, as topologies name them: with vectorized accesses, without, and in another order."""
+
+OVERWRITES = frozenset({
+    "fill_", "zero_", "normal_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_", "zeros",
+    "_foreach_zero_", "_foreach_copy_",
+})  # fmt: skip
+"""Operations that write their first operand, and do not read it."""
+
+AGAIN = {
+    "masked_fill": 2, "masked_scatter": 2, "mse_loss": 2, "l1_loss": 2, "smooth_l1_loss": 2, "huber_loss": 2,
+    "mse_loss_backward": 1, "smooth_l1_loss_backward": 1, "huber_loss_backward": 1,
+}  # fmt: skip
+"""Operations of several kernels: how often these read or write as much as the first operand has, beside operands and
+result. They work on a copy, add up a tensor of losses, or fill one with zeros first."""
+
+COPIES = frozenset({"clone", "_to_copy", "copy_", "copy"})
+"""Operations whose results have the elements of an operand, perhaps in another order or of another dtype."""
+
+
+def counted(name: str, args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Returns what a kernel with one result takes.
+
+    Args:
+        nbytes: of all operands.
+    """
+    part = PARTS.get(name)
+    if part is not None:
+        return *part(args, out), ALIKE
+    written, elements = out.nbytes, out.numel()
+    first = args[0] if args else None
+    if isinstance(first, Tensor):
+        if name in OVERWRITES:
+            return written, elements, ALIKE
+        if name in COPIES:
+            return nbytes + written, elements, way(first, out)
+        if name in AGAIN:
+            nbytes += AGAIN[name] * first.nbytes
+        size = first.numel()
+        if size > elements:
+            return nbytes + written, size, ALIKE
+        is_vectorized = first.is_contiguous() or first.stride() == out.stride()
+    else:
+        is_vectorized = all(t.is_contiguous() for t in _several(first))
+    is_vectorized = is_vectorized and not (written and nbytes % written)
+    return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
+
+
+def counted_several(name: str, args: Sequence[Any], changed: Sequence[int], nbytes: int, results: int) -> Counted:
+    """Returns what a kernel takes that has several results, or none.
+
+    Args:
+        changed: the places of operands that it writes.
+        nbytes: of all operands.
+        results: bytes of what is new.
+    """
+    elements = sum(t.numel() for t in _several(args[0])) if args else 0
+    if name == "nll_loss_forward":
+        return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
+    if results:
+        return nbytes + results, elements, ALIKE
+    written = [sum(map(size, _several(args[at]))) for at in changed if at < len(args)]
+    if name in OVERWRITES:
+        nbytes -= written[0]
+    return nbytes + sum(written), elements, ALIKE
+
+
+def _several(operand: Any) -> Sequence[Tensor]:
+    """Returns the tensors that an operand is."""
+    return [t for t in (operand if isinstance(operand, (list, tuple)) else (operand,)) if isinstance(t, Tensor)]
+
+
+def size(tensor: Tensor) -> int:
+    """Returns the bytes of a tensor; 0 of a sparse one, whose parts are tensors."""
+    return int(tensor.nbytes) if tensor.layout is torch.strided else 0
+
+
+def copied(source: Tensor, out: Tensor) -> Counted:
+    """Returns what a copy on a device takes."""
+    is_dense = source.layout is torch.strided and out.layout is torch.strided
+    return size(source) + size(out), out.numel(), way(source, out) if is_dense else ALIKE
+
+
+def way(source: Tensor, out: Tensor) -> str:
+    """Returns how a copy goes through memory."""
+    if source.shape != out.shape:  # broadcast
+        return STRIDED
+    if source.stride() != out.stride() and not (source.is_contiguous() and out.is_contiguous()):
+        inner = source.stride()[-1:] == out.stride()[-1:]
+        return STRIDED if inner or _is_row(source) else TRANSPOSED
+    if source.dtype is out.dtype or (source.dtype is torch.float32 and out.dtype.itemsize == 2):
+        return ALIKE
+    return STRIDED
+
+
+def _is_row(tensor: Tensor) -> bool:
+    """Says whether a tensor's last dimension has one element for each, or one for all: nothing is transposed by it."""
+    return tensor.shape[-1:] == (1,) or tensor.stride()[-1:] == (0,)
+
+
+def _in_memory(indices: Any) -> int:
+    """Returns the bytes that indices take in memory, each once, where they are expanded."""
+    if isinstance(indices, (list, tuple)):
+        return sum(_in_memory(i) for i in indices)
+    if not isinstance(indices, Tensor):
+        return 0
+    return math.prod(n for n, step in zip(indices.shape, indices.stride(), strict=True) if step) * indices.itemsize
+
+
+def _read(of: int, by: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
+    """Counts operations that read what is picked of one operand, by another one's indices."""
+
+    def count(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
+        return min(args[of].nbytes, out.nbytes) + out.nbytes + _in_memory(args[by]), out.numel()
+
+    return count
+
+
+def _written(by: int, source: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
+    """Counts operations that write elements of their first operand, by indices, from a source or one value for all."""
+
+    def count(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
+        elements = _places(args[0], args[by])
+        given = args[source] if len(args) > source else None
+        values = min(_in_memory(given), elements * out.itemsize)
+        return 2 * elements * out.itemsize + values + _in_memory(args[by]), elements
+
+    return count
+
+
+def _places(of: Tensor, indices: Any) -> int:
+    """Returns how many elements of a tensor indices name: rows for indices of some dimensions, else one for each."""
+    if not isinstance(indices, (list, tuple)):
+        return int(indices.numel())
+    given = [i for i in indices if i is not None]
+    if any(i.dtype is torch.bool for i in given):
+        return of.numel()
+    indexed = math.prod(n for n, i in zip(of.shape, indices, strict=False) if i is not None)
+    return max(i.numel() for i in given) * (of.numel() // indexed if indexed else 0)
+
+
+def _rows(by: int, source: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
+    """Counts operations that write rows of their first operand, those of a source."""
+
+    def count(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
+        given = args[source]
+        elements = given.numel() if isinstance(given, Tensor) and given.dim() else _places(out, [args[by]])
+        return 3 * elements * out.itemsize + _in_memory(args[by]), elements
+
+    return count
+
+
+def _copied(count: Callable[[Sequence[Any], Tensor], tuple[int, int]]) -> Callable[..., tuple[int, int]]:
+    """Counts an operation that does to a copy what another one does in place."""
+
+    def more(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
+        nbytes, elements = count(args, out)
+        return nbytes + 2 * out.nbytes, elements
+
+    return more
+
+
+def _of_classes(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
+    """Counts the gradient of a loss that looks at one class of each row; the others' are zeros."""
+    return out.nbytes + 2 * args[2].nbytes, args[2].numel()
+
+
+def _of_table(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
+    """Counts the gradient of an embedding's table, which is filled with zeros before."""
+    return args[0].nbytes + _in_memory(args[1]) + out.nbytes, args[0].numel()
+
+
+_PLACED = {
+    "scatter": _written(2, 3), "scatter_add": _written(2, 3), "scatter_reduce": _written(2, 3),
+    "index_put": _written(1, 2), "index_add": _rows(2, 3), "index_copy": _rows(2, 3), "index_reduce": _rows(2, 3),
+    "index_fill": _rows(2, 3),
+}  # fmt: skip
+
+PARTS: dict[str, Callable[[Sequence[Any], Tensor], tuple[int, int]]] = {
+    "gather": _read(0, 2), "index_select": _read(0, 2), "take": _read(0, 1), "embedding": _read(0, 1),
+    "index": _read(0, 1), "_unsafe_index": _read(0, 1), "embedding_dense_backward": _of_table,
+    "nll_loss_backward": _of_classes,
+    **{f"{name}_": count for name, count in _PLACED.items()}, "_index_put_impl_": _written(1, 2),
+    **{name: _copied(count) for name, count in _PLACED.items()},
+}  # fmt: skip
+"""Bytes and elements of operations that touch a part of an operand, from their arguments and their result."""

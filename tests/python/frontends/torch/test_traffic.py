@@ -1,0 +1,180 @@
+"""Memory that kernels go through, and how: what operations are counted as, with and without data, and what a topology
+makes of it."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
+import torch.nn.functional as F  # noqa: E402, N812 (so the calls read)
+
+ROWS, WIDTH = 6, 8
+ALL = ROWS * WIDTH  # elements, of four bytes
+
+COUNTED = {
+    # operands and results
+    "x + y": ("add", 3 * 4 * ALL, ALL, "vector"),
+    "x.exp()": ("exp", 2 * 4 * ALL, ALL, "vector"),
+    "x.sum(-1)": ("sum", 4 * (ALL + ROWS), ALL, "vector"),
+    "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "vector"),
+    "torch.var_mean(x, -1)": ("var_mean", 4 * (ALL + 2 * ROWS), ALL, "vector"),
+    "x.topk(2, -1)": ("topk", 4 * ALL + ROWS * 2 * (4 + 8), ALL, "vector"),
+    "x * host": ("mul", 2 * 4 * ALL, ALL, "vector"),
+    # what is written and not read, and what is done to a copy
+    "x.clone().zero_()": ("zero_", 4 * ALL, ALL, "vector"),
+    "x.clone().normal_()": ("normal_", 4 * ALL, ALL, "vector"),
+    "x.masked_fill(mask, 0.0)": ("masked_fill", (4 + 1 + 4 + 8) * ALL, ALL, "strided"),
+    "torch._foreach_copy_([x.clone()], [y])": ("_foreach_copy_", 2 * 4 * ALL, ALL, "vector"),
+    "torch._foreach_zero_([x.clone()])": ("_foreach_zero_", 4 * ALL, ALL, "vector"),
+    "torch._foreach_add_([x.clone(), column.clone()], 1.0)": ("_foreach_add_", 8 * (ALL + ROWS), ALL + ROWS, "vector"),
+    # other ways through memory
+    "x + row": ("add", 4 * (2 * ALL + WIDTH), ALL, "strided"),
+    "x * column": ("mul", 4 * (2 * ALL + ROWS), ALL, "strided"),
+    "x[:, 4:].neg()": ("neg", 4 * ALL, ALL // 2, "strided"),
+    "x.t().neg()": ("neg", 8 * ALL, ALL, "vector"),
+    "torch.cat((x, y))": ("cat", 16 * ALL, 2 * ALL, "vector"),
+    "torch.cat((x[:, 4:], x[:, :4]), -1)": ("cat", 8 * ALL, ALL, "strided"),
+    "x.half()": ("_to_copy", 6 * ALL, ALL, "vector"),
+    "short.float()": ("_to_copy", 6 * ALL, ALL, "strided"),
+    "x.t().contiguous()": ("clone", 8 * ALL, ALL, "transposed"),
+    "x.t().clone()": ("clone", 8 * ALL, ALL, "vector"),
+    "x[:, :4].contiguous()": ("clone", 4 * ALL, ALL // 2, "strided"),
+    "x.view(3, 2, 8).transpose(0, 1).contiguous()": ("clone", 8 * ALL, ALL, "strided"),
+    "y.clone().copy_(row)": ("copy_", 4 * (ALL + WIDTH), ALL, "strided"),
+    # a part of an operand
+    "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
+    "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
+    "x[three]": ("index", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
+    "x[three, three]": ("index", 2 * 3 * 4 + 2 * 3 * 8, 3, "vector"),
+    "x.gather(1, classes[:, None])": ("gather", 2 * ROWS * 4 + ROWS * 8, ROWS, "vector"),
+    "x.gather(0, three[:, None].expand(3, WIDTH))": ("gather", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
+    "x.clone().scatter_(1, classes[:, None], 1.0)": ("scatter_", 2 * ROWS * 4 + ROWS * 8, ROWS, "vector"),
+    "x.clone().index_add_(0, three, y[:3])": ("index_add_", 3 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
+    "x.index_add(0, three, y[:3])": ("index_add", 9 * WIDTH * 4 + 24 + 8 * ALL, 3 * WIDTH, "vector"),
+    "x.clone().index_put_((three,), one)": ("index_put_", 2 * 3 * WIDTH * 4 + 4 + 24, 3 * WIDTH, "vector"),
+    "x.clone().index_put_((three,), y[:3])": ("index_put_", 3 * 3 * WIDTH * 4 + 24, 3 * WIDTH, "vector"),
+    "x.clone().index_put_((mask,), one)": ("index_put_", 2 * ALL * 4 + 4 + ALL, ALL, "vector"),
+    "F.nll_loss(x, classes)": ("nll_loss_forward", 2 * ROWS * 8 + 2 * 4, ROWS, "vector"),
+    "F.dropout(x, 0.5)": ("native_dropout", (4 + 4 + 1) * ALL, ALL, "vector"),
+    # nothing
+    "empty + empty": ("add", 0, 0, "vector"),
+    "x[empty.long()]": ("index", 0, 0, "vector"),
+    "x.clone().index_add_(0, empty.long(), y[:0])": ("index_add_", 0, 0, "vector"),
+}  # fmt: skip
+
+
+def operands():
+    x, three = torch.ones(ROWS, WIDTH, device="cuda"), torch.arange(3, device="cuda")
+    return {
+        "torch": torch, "F": F, "WIDTH": WIDTH, "x": x, "y": torch.ones_like(x),
+        "row": torch.ones(WIDTH, device="cuda"), "column": torch.ones(ROWS, 1, device="cuda"), "mask": x > 0,
+        "short": x.half(), "three": three,
+        "classes": torch.zeros(ROWS, dtype=torch.int64, device="cuda"), "one": torch.ones((), device="cuda"),
+        "host": torch.tensor(2.0), "empty": torch.ones(0, device="cuda"),
+    }  # fmt: skip
+
+
+def launched(monkeypatch, call, data):
+    """Returns the last kernel of a call: its name, bytes, elements and way."""
+    from torchemu.frontends.torch import device
+    from torchemu.frontends.torch.device.launches import Launches
+    from torchemu.runtime import world
+
+    issued, add = [], Launches.add
+
+    def note(self, *about):
+        issued.append(about)
+        add(self, *about)
+
+    monkeypatch.setattr(Launches, "add", note)
+    with world.opened(), device.running(data=data):
+        eval(call, operands())
+    return issued[-1]
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+@pytest.mark.parametrize("call", COUNTED)
+def test_what_operations_take(monkeypatch, call, data):
+    if call == "x.clone().index_put_((mask,), one)" and not data:
+        pytest.skip("nobody knows how many elements a mask picks")
+    assert launched(monkeypatch, call, data) == COUNTED[call]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 4), (3, 5), (5, 3), (1, 1)])
+def test_a_causal_mask_hides_operations(monkeypatch, rows, columns):
+    """Each row sees the columns up to its own."""
+    call = f"torch.nn.functional.scaled_dot_product_attention(x[:{rows}].view(1, 1, {rows}, 8), *[x[:{columns}].view("
+    call += f"1, 1, {columns}, 8)] * 2, is_causal=%s)"
+    name, _, all_of_them, _ = launched(monkeypatch, call % False, True)
+    assert launched(monkeypatch, call % True, True)[:3:2] == (
+        name,
+        all_of_them * sum(min(row + 1, columns) for row in range(rows)) // (rows * columns),
+    )
+
+
+TOPOLOGY = """
+name: one
+system: {sips: {count: 1}}
+sip: {cube_mesh: {w: 1, h: 1}}
+cube: {hbm: {bandwidth: 1000, latency: 0, capacity_gib: 1}, pe_layout: {pe_per_corner: 1, corners: [nw]}}
+pe:
+  matrix: {f8_tflops: 1, f16_tflops: 1, f32_tflops: 0.5, tf32_tflops: 1}
+  vector: {f32_tflops: 1, reduce_bandwidth: 1}
+host: {launch_overhead: 0, link: {bandwidth: 1, latency: 0}}
+kernels:
+  launch: 2000
+  operations: {strided: 50, transposed: 100, exp: 200, relu: 3, _to_copy: 300, convolution: 4}
+"""
+
+MIB = 1 << 20
+TAKES = {  # in ns, of 2^20 elements: 1000 GB/s and 1 TFLOPS
+    "x + y": 12 * MIB / 1000,
+    "x.exp()": 200 * MIB / 1000,
+    "x.exp_()": 200 * MIB / 1000,
+    "x.relu()": 8 * MIB / 1000,  # its memory takes longer
+    "x + row": 50 * MIB / 1000,
+    "x.t().contiguous()": 100 * MIB / 1000,
+    "x.half()": 300 * MIB / 1000,  # its own, and not that of its way
+    "torch.zeros_like(x)": 4 * MIB / 1000,
+}
+
+
+def of_calls(calls):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    x = torch.ones(1024, 1024, device="cuda")
+    names = {"torch": torch, "F": F, "x": x, "y": x.clone(), "row": x[0].clone(), "image": x.view(1, 16, 256, 256)}
+    names["kernel"] = torch.ones(16, 16, 1, 1, device="cuda")
+    took = {}
+    for call in calls:
+        torch.cuda.synchronize()
+        start.record()
+        eval(call, names)
+        end.record()
+        end.synchronize()
+        took[call] = start.elapsed_time(end) * 1e6
+    return took
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_topologies_say_what_operations_take(tmp_path, data):
+    path = tmp_path / "one.yaml"
+    path.write_text(TOPOLOGY, encoding="utf-8")
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    with world.opened(topology=str(path)), device.running(data=data):
+        took = of_calls(TAKES)
+        for call, expected in TAKES.items():
+            assert took[call] == pytest.approx(expected + 2000, rel=1e-6), call
+        product, image = "x @ x", "F.conv2d(image, kernel)"
+        before = torch.get_float32_matmul_precision()
+        try:
+            torch.set_float32_matmul_precision("highest")
+            exact = of_calls([product])[product]
+            torch.set_float32_matmul_precision("high")
+            assert of_calls([product])[product] - 2000 == pytest.approx((exact - 2000) / 2, rel=1e-6)
+        finally:
+            torch.set_float32_matmul_precision(before)
+        with torch.backends.cudnn.flags(allow_tf32=False):
+            exact = of_calls([image])[image]
+        operations = 2 * 16 * 16 * 256 * 256
+        assert exact - 2000 == pytest.approx(4 * operations / 0.5 / 1000, rel=1e-6)
+        assert of_calls([image])[image] - 2000 == pytest.approx(4 * operations / 1000, rel=1e-6)
