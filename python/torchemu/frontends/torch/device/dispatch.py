@@ -327,7 +327,7 @@ class RankMode(TorchDispatchMode):
                 storage = out.untyped_storage()
                 if getattr(storage, "_place", None) is None:
                     self.put(storage, at)
-            self.launch(op.name, *traffic.counted(op.name, args, out, nbytes))
+            self.launch(op.name, *op.counted(args, out, nbytes))
         else:
             more, _ = self.settle(out, at)
             self.launch(op.name, *traffic.counted_several(op.name, args, op.changes, nbytes, more))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch._library import custom_ops
 
-from torchemu.frontends.torch.device import float_only, mixed_products, mixing, norms, places, products, waits
+from torchemu.frontends.torch.device import float_only, mixed_products, mixing, norms, places, products, traffic, waits
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 aten = torch.ops.aten
@@ -104,15 +104,16 @@ class Operation:
         compute: calls the operation, below autograd.
         on_host: does so with the kernels of the host, where CUDA's have other results.
         run: the mode's method for operations of its kind.
+        counted: counts what a call takes that has one result.
         costs: what calls have cost, by the shapes and dtypes of their operands.
         waits: "first" or "last", where the host waits before or after it; else "".
         other: the same for some calls, and None where they are all alike; see for_call.
     """
 
     __slots__ = (
-        "aliases", "changes", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others", "is_odd",
-        "kind", "lists", "name", "of_floats", "on_host", "other", "random", "run", "seeded", "space", "waits", "works",
-        "writes_by_index",
+        "aliases", "changes", "compute", "costs", "counted", "fills", "flops", "func", "in_place",
+        "is_made_of_others", "is_odd", "kind", "lists", "name", "of_floats", "on_host", "other", "random", "run",
+        "seeded", "space", "waits", "works", "writes_by_index",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -124,6 +125,7 @@ class Operation:
         self.name = schema.name.partition("::")[2]
         self.writes_by_index = self.name in mixing.WRITES_BY_INDEX or func in mixing.FILLS
         self.other: Operation | None = None
+        self.counted = traffic.counter(self.name)
         self.waits = waits.when(self.name) if kind == "read" else ""
         self.run: Callable[..., Any] = RUN[self._way()]
         self.lists = any("List" in str(a.type) and "Tensor" in str(a.type) for a in schema.arguments)

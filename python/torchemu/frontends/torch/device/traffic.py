@@ -17,11 +17,14 @@ from torch import Tensor
 Counted = tuple[int, int, str]
 """Bytes that a kernel moves, elements that it takes, and its way through memory."""
 
+Counter = Callable[[Sequence[Any], Tensor, int], Counted]
+"""A function that counts a kernel, by its arguments, its result and the bytes of all operands."""
+
 ALIKE, STRIDED, TRANSPOSED = "vector", "strided", "transposed"
 """Ways through memory, as topologies name them: with vectorized accesses, without, and in another order."""
 
 OVERWRITES = frozenset({
-    "fill_", "zero_", "normal_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_", "zeros",
+    "fill_", "zero_", "normal_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_",
     "_foreach_zero_", "_foreach_copy_",
 })  # fmt: skip
 """Operations that write their first operand, and do not read it."""
@@ -33,28 +36,29 @@ AGAIN = {
 """Operations of several kernels: how often these read or write as much as the first operand has, beside operands and
 result. They work on a copy, add up a tensor of losses, or fill one with zeros first."""
 
-COPIES = frozenset({"clone", "_to_copy", "copy_", "copy"})
+COPIES = frozenset({"clone", "_to_copy"})
 """Operations whose results have the elements of an operand, perhaps in another order or of another dtype."""
 
 
-def counted(name: str, args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Returns what a kernel with one result takes.
-
-    Args:
-        nbytes: of all operands.
-    """
+def counter(name: str) -> Counter:
+    """Returns what counts an operation with one result, by its name."""
     part = PARTS.get(name)
     if part is not None:
-        return *part(args, out), ALIKE
-    written, elements = out.nbytes, out.numel()
-    first = args[0] if args else None
+        return lambda args, out, nbytes: (*part(args, out), ALIKE)
+    if name in OVERWRITES:
+        return lambda args, out, nbytes: (out.nbytes, out.numel(), ALIKE)
+    if name in COPIES:
+        return lambda args, out, nbytes: (nbytes + out.nbytes, out.numel(), way(args[0], out))
+    times = AGAIN.get(name)
+    if times is not None:
+        return lambda args, out, nbytes: whole(args, out, nbytes + times * args[0].nbytes)
+    return whole
+
+
+def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts an operation that reads its operands and writes its result."""
+    written, elements, first = out.nbytes, out.numel(), args[0] if args else None
     if isinstance(first, Tensor):
-        if name in OVERWRITES:
-            return written, elements, ALIKE
-        if name in COPIES:
-            return nbytes + written, elements, way(first, out)
-        if name in AGAIN:
-            nbytes += AGAIN[name] * first.nbytes
         size = first.numel()
         if size > elements:
             return nbytes + written, size, ALIKE
