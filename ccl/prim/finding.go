@@ -178,10 +178,10 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return RowReused, stale.String()
 	case a.pe == b.pe && a.pe != nil && a.job == b.job:
 		return plainKind(a, b), samePE(a, b)
-	case x.awaited && (a.kind.isAtomic() || b.kind.isAtomic()):
-		return wordRace(a, b)
 	case looseBetween(a, b) != nil:
 		return plainKind(a, b), looseBetween(a, b).String()
+	case x.awaited && (a.kind.isAtomic() || b.kind.isAtomic()):
+		return wordRace(a, b)
 	case a.kind.changes() && knows.Knows(a.issue):
 		return SignalOvertakes, overtaken(a, b)
 	case b.kind.changes() && a.known.Knows(b.issue):
