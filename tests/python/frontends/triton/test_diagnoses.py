@@ -103,6 +103,28 @@ def spins_on_a_copy(words):
         pass
 
 
+@triton.jit
+def meets(count, skips: tl.constexpr, of: tl.constexpr):
+    if tl.program_id(0) != skips:
+        tl.atomic_add(count, 1)
+        while tl.atomic_add(count, 0) < of:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("skips", "of", "says"),
+    [(2, 4, "1 of the 4 have ended: before it ends each"), (-1, 5, "all 4 wait: the loop is for more programs")],
+)
+def test_a_grid_that_waits_for_itself(skips: int, of: int, says: str) -> None:
+    def program(rank: int) -> None:
+        meets[(4,)](torch.zeros(1, dtype="int32").cuda(), skips, of)
+        torch.cuda.synchronize()
+
+    said = failure(2, program)
+    assert f'those of kernel "meets" wait at test_diagnoses.py:{line_of(meets, "while")}' in said
+    assert says in said
+
+
 def test_a_loop_that_looks_at_no_memory_has_no_end() -> None:
     def program(rank: int) -> None:
         spins_on_a_copy[(1,)](allocate(1))
