@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchemu.bridge.binding import go
+from torchemu.frontends.triton import _granules
 from torchemu.frontends.triton._program import LOAD, SCATTER, STORE, TOUCH, Block, Elements, Part, rank_of
 from torchemu.language._program import ACQUIRES, ATOMIC, READS, RELAXED, RELEASES, WRITES
 
@@ -63,6 +64,8 @@ def _parts(program: Block, flat: np.ndarray, hull: Hull, size: int, what: str) -
     lo, hi, _ = hull
     part = program.part(lo)
     if part is not None and hi <= part.end:
+        if hi > part.limit:
+            _granules.inside(part, lo, hi - lo)
         return part
     for i, address in enumerate(flat.tolist()):
         own = program.part(address)
@@ -130,7 +133,7 @@ def read(
 def _inside(program: Block, first: int, nbytes: int, size: int) -> Part | None:
     """The part that a run of elements is in; None where something is wrong with it."""
     part = program.part(first)
-    return part if part is not None and first + nbytes <= part.end and (first - part.start) % size == 0 else None
+    return part if part is not None and first + nbytes <= part.limit and (first - part.start) % size == 0 else None
 
 
 def read_run(program: Block, first: int, n: int, kind: np.dtype, what: str) -> Elements | None:

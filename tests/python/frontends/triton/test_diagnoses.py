@@ -382,6 +382,25 @@ def test_a_wait_for_more_words_than_there_are_is_a_warning() -> None:
         run(1, program, check=False)
 
 
+@triton.jit
+def stores_to(x, peer, N: tl.constexpr):
+    tl.store(dl.symm_at(x, peer) + tl.arange(0, N), 1)
+
+
+@pytest.mark.parametrize("peer", [0, 1])
+def test_a_store_beyond_what_was_asked_for_is_a_warning(peer: int) -> None:
+    def program(rank: int) -> None:
+        if rank == 0:
+            stores_to[(1,)](allocate(12), peer, 16)
+        else:
+            allocate(12)
+        torch.cuda.synchronize()
+
+    with pytest.warns(RuntimeWarning, match="bytes 0 to 128 of an allocation of 96 bytes are used") as warned:
+        run(2, program, check=False)
+    assert (warned[0].filename, warned[0].lineno) == (__file__, line_of(stores_to, "tl.store"))
+
+
 @triton.jit(do_not_specialize=["value"])
 def pushes(buffer, flags, WORLD: tl.constexpr, value):
     pid, rank = tl.program_id(0), dl.rank()
@@ -531,6 +550,15 @@ def test_freed_memory_is_refused(free: Callable[[Any], None]) -> None:
     assert re.search(
         r"argument words of kernel 'set_one' is symmetric memory that rank \d has freed at .*\.py:\d+", said
     )
+
+
+def test_memory_is_freed_once() -> None:
+    def program(rank: int) -> None:
+        words = allocate(4)
+        _symmetric.free(words)
+        _symmetric.free(words)
+
+    assert re.search(r"has freed this symmetric memory already, at .*test_diagnoses.py:\d+", failure(2, program))
 
 
 def test_memory_stays_after_the_end_of_the_library() -> None:
