@@ -1562,4 +1562,267 @@ for call in range(1, 4):
     nvshmem_barrier_all_on_stream()
     assert out.tolist() == [i + 100.0 * ((rank - 1) % world) + call for i in range(N)]
 """,
+    "grid barrier that turns a bit": """
+@triton_dist.jit
+def meet(bar, G: tl.constexpr):
+    __syncthreads()  #- no sync
+    if tid(0) == 0:
+        nb = 1
+        if tl.program_id(0) == 0: nb = 0x80000000 - (G - 1)
+        old = atomic_add(bar, nb, scope="gpu", semantic="release")  #- relaxed
+        old = atomic_add(bar, nb, scope="gpu", semantic="relaxed")  #+ relaxed
+        while ((old ^ ld_acquire(bar, "gpu")) & 0x80000000) == 0: pass  #- no wait
+    __syncthreads()
+@triton_dist.jit
+def phases(x, y, z, out, bar, N: tl.constexpr, G: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    nxt = (pid + 1) % G
+    tl.store(y + pid * N + i, tl.load(x + pid * N + i) + 1)  #! *
+    meet(bar, G)
+    tl.store(z + pid * N + i, tl.load(y + nxt * N + i) * 2)  #! *
+    meet(bar, G)  #- one meeting
+    tl.store(out + pid * N + i, tl.load(z + nxt * N + i))  #! *
+N, G = 16, 4
+bar = torch.zeros(1, dtype=torch.uint32).cuda()
+y, z = torch.zeros(N * G).cuda(), torch.zeros(N * G).cuda()
+for step in range(3):
+    x, out = torch.arange(N * G).cuda() * 1.0 + step, torch.zeros(N * G).cuda()
+    phases[(G,)](x, y, z, out, bar, N, G)
+    assert out.tolist() == [2.0 * ((i + 2 * N) % (N * G) + step + 1) for i in range(N * G)], out
+""",
+    "gather of two nodes, one way each": """
+local = int(os.environ["LOCAL_WORLD_SIZE"])
+@triton_dist.jit
+def gather(buf, words, call, N: tl.constexpr, L: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    node, l = me // L, me % L
+    pn, pl = pid // L, pid % L
+    at = buf + me * N
+    if pl == l and pn != node:
+        shmem.putmem_signal_nbi_block(at, at, N * 4, words + me, call, shmem.NVSHMEM_SIGNAL_SET, pid)  #! *
+    if pid == me:
+        t = tid(0)
+        if t < W and t != me:
+            shmem.signal_wait_until(words + t, shmem.NVSHMEM_CMP_EQ, call)  #- none waited for  #! one buffer
+        __syncthreads()
+    if pl != l and pn == node:
+        for n in range(W // L):
+            src = n * L + l
+            if n != node:
+                if tid(0) == 0: shmem.signal_wait_until(words + src, shmem.NVSHMEM_CMP_EQ, call)
+                __syncthreads()
+            to = buf + src * N
+            shmem.putmem_signal_block(to, to, N * 4, words + src, call, shmem.NVSHMEM_SIGNAL_SET, pid)  #! *
+@triton.jit
+def use(buf, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(buf + i))  #! *
+N = 16
+bufs, rows = [sym(N * world), sym(N * world)], [cleared(world), cleared(world)]
+nvshmem_barrier_all_on_stream()
+for call in range(1, 5):
+    b = call % 2
+    b = 0  #+ one buffer
+    bufs[b][rank * N:(rank + 1) * N].copy_(torch.arange(N).cuda() + 100.0 * rank + call)  #! *
+    gather[(world,)](bufs[b], rows[b], call, N, local, world)
+    out = torch.zeros(world * N).cuda()
+    use[(1,)](bufs[b], out, world * N)
+    assert out.tolist() == [i + 100.0 * r + call for r in range(world) for i in range(N)]
+nvshmem_barrier_all_on_stream()
+torch.cuda.synchronize()
+""",
+    "tasks with a scoreboard": """
+@triton_dist.jit
+def mega(tasks, board, a, b, c, n, N: tl.constexpr):
+    pid, progs = tl.program_id(0), tl.num_programs(0)
+    i = tl.arange(0, N)
+    for t in range(pid, n, progs):
+        kind, tile = tl.load(tasks + 3 * t), tl.load(tasks + 3 * t + 1)
+        need = tl.load(tasks + 3 * t + 2)
+        if kind == 0:
+            tl.store(b + tile * N + i, tl.load(a + tile * N + i) * 2)  #! *
+        else:
+            word = tile
+            word = tile + 1  #+ other tile
+            if tid(0) == 0:
+                while ld_acquire(board + word, "gpu") < need: pass  #- no wait  #! short
+            __syncthreads()
+            tl.store(c + tile * N + i, tl.load(b + 2 * tile * N + i) + tl.load(b + (2 * tile + 1) * N + i))  #! *
+        __syncthreads()  #- no sync
+        if kind == 0:
+            if tid(0) == 0: red_release(board + tile // 2, 1, "gpu")
+N, T = 16, 6
+for step in range(2):
+    board = torch.zeros(T // 2 + 1, dtype=torch.int32).cuda()
+    need = 2
+    need = 1  #+ short
+    table = [[0, t, 0] for t in range(T)] + [[1, t, need] for t in range(T // 2)]
+    tasks = torch.tensor(table, dtype=torch.int32).reshape(-1).cuda()
+    a, b, c = torch.arange(T * N).cuda() * 1.0 + step, torch.zeros(T * N).cuda(), torch.zeros(T // 2 * N).cuda()
+    mega[(4,)](tasks, board, a, b, c, len(table), N)
+    assert c.tolist() == [2.0 * (2 * step + 4 * t * N + 2 * i + N) for t in range(T // 2) for i in range(N)], c
+""",
+    "words that a stream writes": """
+from cuda.bindings import driver as cu
+from triton_dist.utils import nvshmem_create_tensors
+@triton_dist.jit
+def consume(buf, words, out, N: tl.constexpr, W: tl.constexpr):
+    r = tl.program_id(0)
+    w = r
+    w = (r + 1) % W  #+ other word
+    token = dl.wait(words + w, 1, "sys", "acquire", waitValue=1)  #- no wait
+    i = tl.arange(0, N)
+    tl.store(out + r * N + i, tl.load(buf + r * N + i))  #! *
+N = 16
+shards = nvshmem_create_tensors((N,), torch.float32, rank, world)
+buf, words = torch.zeros(N * world).cuda(), cleared(world, torch.int32)
+side = torch.cuda.Stream()
+for step in range(2):
+    words.zero_()  #- not cleared  #! *
+    if step == 0: words.zero_()  #+ not cleared  #! *
+    shards[rank].copy_(torch.arange(N).cuda() + 100.0 * rank + step)  #! *
+    nvshmem_barrier_all_on_stream()  #- no first barrier
+    side.wait_stream(torch.cuda.current_stream())  #- no event
+    with torch.cuda.stream(side):
+        for s in range(world):
+            r = (rank + s) % world
+            buf[r * N:(r + 1) * N].copy_(shards[r])  #! *
+            err, = cu.cuStreamWriteValue32(side.cuda_stream, words[r:].data_ptr(), 1, 0)  #! *
+    out = torch.zeros(N * world).cuda()
+    consume[(world,)](buf, words, out, N, world)
+    torch.cuda.current_stream().wait_stream(side)
+    assert out.tolist() == [i + 100.0 * r + step for r in range(world) for i in range(N)]
+    nvshmem_barrier_all_on_stream()
+""",
+    "sum down and up two trees": """
+@triton_dist.jit
+def tree(x, up, down, ups, downs, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    t = tl.program_id(0)
+    v = (me + t) % W
+    i = tl.arange(0, N)
+    x += t * N
+    up += t * 2 * N
+    down += t * N
+    ups += t * 2
+    downs += t
+    acc = tl.load(x + i)
+    for k in range(2):
+        kid = 2 * v + 1 + k
+        if kid < W:
+            if tid(0) == 0: shmem.signal_wait_until(ups + k, shmem.NVSHMEM_CMP_GE, call)  #- no wait up
+            __syncthreads()
+            acc += tl.load(up + k * N + i)  #! *
+    if v > 0:
+        parent, k = ((v - 1) // 2 + W - t) % W, (v - 1) % 2
+        k = 0  #+ sibling's slot
+        tl.store(x + i, acc)  #! *
+        __syncthreads()
+        shmem.putmem_signal_block(up + k * N, x, N * 4, ups + k, 1, shmem.NVSHMEM_SIGNAL_ADD, parent)  #! *
+        if tid(0) == 0: shmem.signal_wait_until(downs, shmem.NVSHMEM_CMP_GE, call)  #- no wait down
+        __syncthreads()
+        acc = tl.load(down + i)  #! *
+    tl.store(x + i, acc)  #! *
+    __syncthreads()
+    for k in range(2):
+        kid = 2 * v + 1 + k
+        if kid < W:
+            shmem.putmem_nbi_block(down, x, N * 4, (kid + W - t) % W)  #! *
+            shmem.fence()  #- no fence
+            if tid(0) == 0: shmem.signal_op(downs, 1, shmem.NVSHMEM_SIGNAL_ADD, (kid + W - t) % W)
+N = 16
+x, up, down, ups, downs = sym(2 * N), sym(4 * N), sym(2 * N), cleared(4), cleared(2)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x.copy_(torch.arange(2 * N).cuda() + 10.0 * rank + call)
+    tree[(2,)](x, up, down, ups, downs, call, N, world)
+    assert x.tolist() == [sum(i + 10.0 * r + call for r in range(world)) for i in range(2 * N)], (rank, x)
+    nvshmem_barrier_all_on_stream()
+""",
+    "ring attention on two streams": """
+@triton_dist.jit
+def send(kv, words, step, N: tl.constexpr, W: tl.constexpr):
+    right = (dl.rank() + 1) % W
+    to, held = kv + (step + 1) * N, kv + step * N
+    shmem.putmem_signal_block(to, held, N * 4, words + step, 1, shmem.NVSHMEM_SIGNAL_SET, right)  #! *
+@triton_dist.jit
+def arrive(words, step):
+    if tid(0) == 0: shmem.signal_wait_until(words + step, shmem.NVSHMEM_CMP_EQ, 1)  #- no wait
+    __syncthreads()
+@triton.jit
+def attend(q, kv, acc, step, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(acc + i, tl.load(acc + i) + tl.load(q + i) * tl.load(kv + step * N + i))  #! *
+N = 16
+kv, words = sym(N * world), cleared(world)
+kv[:N].copy_(torch.arange(N).cuda() + 10.0 * rank)
+nvshmem_barrier_all_on_stream()
+main, comm = torch.cuda.current_stream(), torch.cuda.Stream()
+q, acc = torch.ones(N).cuda(), torch.zeros(N).cuda()
+comm.wait_stream(main)
+arrived = [torch.cuda.Event() for _ in range(world)]
+for s in range(world):
+    with torch.cuda.stream(comm):
+        if s: arrive[(1,)](words, s - 1)
+        arrived[s].record(comm)
+        if s < world - 1: send[(1,)](kv, words, s, N, world)
+    main.wait_event(arrived[s])  #- no event, older event
+    main.wait_event(arrived[max(s - 1, 0)])  #+ older event
+    attend[(1,)](q, kv, acc, s, N)
+main.wait_stream(comm)
+assert acc.tolist() == [sum(i + 10.0 * r for r in range(world)) for i in range(N)]
+nvshmem_barrier_all_on_stream()
+""",
+    "warps that put tokens": """
+@triton_dist.jit
+def dispatch(x, box, words, topk, T, N: tl.constexpr, W: tl.constexpr, CAP: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    if pid < W:
+        n = tl.load(topk + 2 * T + pid)
+        t = tid(0) // 32
+        while t < T:
+            e = tl.load(topk + t)
+            slot = tl.load(topk + T + t)
+            slot = t // 2  #+ wrong slot
+            if e == pid:
+                shmem.putmem_nbi_warp(box + (me * CAP + slot) * N, x + t * N, N * 4, e)  #! *
+            t += 4
+        __syncthreads()
+        shmem.fence()  #- no fence
+        if tid(0) == 0: shmem.signal_op(words + me, n + 1, shmem.NVSHMEM_SIGNAL_SET, pid)
+@triton_dist.jit
+def take(box, words, out, counts, N: tl.constexpr, CAP: tl.constexpr):
+    r = tl.program_id(0)
+    if tid(0) == 0: shmem.signal_wait_until(words + r, shmem.NVSHMEM_CMP_GT, 0)  #- no wait
+    __syncthreads()
+    n = ld(words + r, "sys", "acquire") - 1  #- no wait
+    n = tl.load(counts + r).to(tl.uint64) + 1  #+ no wait
+    i = tl.arange(0, N)
+    for k in range(0, CAP):
+        at = (r * CAP + k) * N + i
+        if k < tl.load(counts + r): tl.store(out + at, tl.load(box + at))  #! *
+    __syncthreads()
+    if tid(0) == 0: st(words + r, 0, "sys", "release")
+N, T, CAP = 16, 6, 6
+x, box, words = sym(N * T), sym(N * world * CAP), cleared(world)
+nvshmem_barrier_all_on_stream()
+for step in range(3):
+    e = [[(t + r * 2 + step) % world for t in range(T)] for r in range(world)]
+    x.copy_(torch.arange(N * T).cuda() + 1000.0 * rank + step)
+    slots = [e[rank][:t].count(e[rank][t]) for t in range(T)]
+    many = [e[rank].count(r) for r in range(world)]
+    topk = torch.tensor(e[rank] + slots + many, dtype=torch.int32).cuda()
+    counts = torch.tensor([e[r].count(rank) for r in range(world)], dtype=torch.int32).cuda()
+    out = torch.zeros(N * world * CAP).cuda()
+    dispatch[(world,)](x, box, words, topk, T, N, world, CAP)
+    take[(world,)](box, words, out, counts, N, CAP)
+    got = out.tolist()
+    for r in range(world):
+        rows = [t for t in range(T) if e[r][t] == rank]
+        for k, t in enumerate(rows): assert got[(r * CAP + k) * N] == t * N + 1000.0 * r + step, (rank, r, k)
+    nvshmem_barrier_all_on_stream()
+""",
 }
