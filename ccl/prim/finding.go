@@ -297,11 +297,13 @@ func samePE(a, b *access) string {
 
 // overtaken says how a signal overtakes a write.
 func overtaken(write, other *access) string {
+	how := "a fence or a quiet is missing between the two, or one put with signal instead of them"
 	signal := "what it was told"
 	if o := other.pe.heardOf(write.rank()); o != nil {
 		signal = fmt.Sprintf("the %s at %v", o.what, o.site)
+	} else {
+		how += "; where the signal goes to another rank than the data, a quiet, for a fence orders what goes to one"
 	}
-	how := "a fence or a quiet is missing between the two, or one put with signal instead of them"
 	switch {
 	case write.pipe == Store && write.job.Threads > 0:
 		how = "before the signal there must be a __syncthreads(), so that it comes after what all threads have stored, and where it is no dl.notify() within a node also a fence() or quiet()"
