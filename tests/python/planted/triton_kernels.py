@@ -1825,4 +1825,33 @@ for step in range(3):
         for k, t in enumerate(rows): assert got[(r * CAP + k) * N] == t * N + 1000.0 * r + step, (rank, r, k)
     nvshmem_barrier_all_on_stream()
 """,
+    "a look that is noted in memory": """
+@triton_dist.jit
+def noted(flag, seen):
+    v = ld_acquire(flag, "gpu")
+    tl.store(seen, v)
+    return v
+@triton_dist.jit
+def consume(flag, seen, out, n):
+    v = noted(flag, seen)
+    while v < n: v = noted(flag, seen)
+    __syncthreads()
+    tl.store(out, tl.load(seen))
+@triton_dist.jit
+def produce(x, flag, n):
+    for i in range(n):
+        tl.store(x + i, 1.0)
+        __syncthreads()
+        if tid(0) == 0: red_release(flag, 1, "gpu")
+n = 6
+s = torch.cuda.Stream()
+for call in range(3):
+    flag, seen, out = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+    x = torch.zeros(n).cuda()
+    s.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(s): consume[(1,)](flag, seen, out, n)
+    produce[(1,)](x, flag, n)
+    torch.cuda.current_stream().wait_stream(s)
+    assert out.tolist() == [n] and seen.tolist() == [n], (out, seen)
+""",
 }

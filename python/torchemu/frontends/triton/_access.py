@@ -9,7 +9,17 @@ import numpy as np
 
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _granules
-from torchemu.frontends.triton._program import LOAD, SCATTER, STORE, TOUCH, Block, Elements, Part, rank_of
+from torchemu.frontends.triton._program import (
+    LOAD,
+    SCATTER,
+    STORE,
+    TOUCH,
+    Block,
+    Elements,
+    NoLookError,
+    Part,
+    rank_of,
+)
 from torchemu.language._program import ACQUIRES, ATOMIC, READS, RELAXED, RELEASES, WRITES
 
 _SECTOR = 32
@@ -228,7 +238,13 @@ def _groups(program: Block, flat: np.ndarray) -> list[np.ndarray]:
 
 
 def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threads: bool = True) -> None:
-    """Stores elements at addresses, of which there is at least one; where one occurs again the last element wins."""
+    """Stores elements at addresses, of which there is at least one; where one occurs again the last element wins.
+
+    Raises:
+        NoLookError: the program only supposes what it would do.
+    """
+    if program.supposed is not None:
+        raise NoLookError
     size = values.dtype.itemsize
     hull = lo, hi, gaps = _hull(flat, size)
     part = _parts(program, flat, hull, size, what)
