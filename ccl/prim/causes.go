@@ -117,13 +117,7 @@ func (m *Machine) endedCause() string {
 		if !found || last.mixed || last.by.job != c.job {
 			continue
 		}
-		running := 0
-		for _, o := range m.live {
-			if o.job == c.job {
-				running++
-			}
-		}
-		if ended := c.job.Blocks*len(c.job.Workers) - running; ended > 0 && x.value-x.load() <= int64(ended) {
+		if ended := c.job.Blocks*len(c.job.Workers) - m.running(c.job); ended > 0 && x.value-x.load() <= int64(ended) {
 			return fmt.Sprintf("not all programs of a grid meet: on rank %d the word at %s +%d is %d, and the programs of kernel %q wait until it is %d, but %d of the %d "+
 				"have ended: all have to come there equally often", x.rank, x.name, x.lo, x.load(), c.job.Name, x.value, ended, c.job.Blocks)
 		}
@@ -131,8 +125,52 @@ func (m *Machine) endedCause() string {
 	return ""
 }
 
+// ownGridCause is a grid whose programs wait in loops of their own for words that no other kernel can change.
+func (m *Machine) ownGridCause() string {
+	for _, c := range m.live {
+		x := c.word()
+		if x == nil || x.bytes == nil || x.seen == nil || !m.isAlone(c.job) {
+			continue
+		}
+		begin := fmt.Sprintf("programs of a grid wait, and no other kernel of the rank runs: on rank %d those of kernel %q wait at %v for the word at %s +%d, which is %s",
+			x.rank, c.job.Name, x.by.site, x.name, x.lo, x.present())
+		if ended := c.job.Blocks - m.running(c.job); ended > 0 {
+			return fmt.Sprintf("%s; %d of the %d have ended: before it ends each has to do what the others wait for, as to count itself or to give back a lock, and a count is of no more than there are", begin, ended, c.job.Blocks)
+		}
+		return fmt.Sprintf("%s; all %d wait: the loop is for more programs than there are, for a value that the word had in another call, or for what no stream has written", begin, c.job.Blocks)
+	}
+	return ""
+}
+
+// isAlone says whether all programs of a grid of one rank that have not ended look in loops at words of that rank alone, and
+// no other kernel of the rank runs or is queued.
+func (m *Machine) isAlone(j *Job) bool {
+	for _, o := range m.jobs {
+		if o != j && slices.ContainsFunc(o.Workers, func(r int) bool { return slices.Contains(j.Workers, r) }) {
+			return false
+		}
+	}
+	for _, c := range m.live {
+		if x := c.word(); c.job == j && (x == nil || x.seen == nil || x.window == nil || len(x.window.Ranks) > 1) {
+			return false
+		}
+	}
+	return len(j.Workers) == 1
+}
+
+// running counts a job's programs that have not ended.
+func (m *Machine) running(j *Job) int {
+	n := 0
+	for _, c := range m.live {
+		if c.job == j {
+			n++
+		}
+	}
+	return n
+}
+
 // otherWordCause is a wait for a word that nobody has signalled, while signals have come to others of the window for which
-// nobody waits.
+// nobody waits, or to one of them those of several ranks.
 func (m *Machine) otherWordCause() string {
 	for _, c := range m.live {
 		x := c.word()
@@ -143,19 +181,24 @@ func (m *Machine) otherWordCause() string {
 			continue
 		}
 		if at, by := m.unheard(x); by != nil {
+			also := ""
+			if x.signalled[at].mixed {
+				also = ", as have those of other ranks"
+			}
 			return fmt.Sprintf("signals and waits are at different words: rank %d waits at %v for the one at +%d of %s, to which no signal has come, and the %s of rank %d at %v "+
-				"has come to that at +%d", c.Rank(), x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at)
+				"has come to that at +%d%s", c.Rank(), x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at, also)
 		}
 	}
 	return ""
 }
 
 // unheard is the first word of a waiter's region to which a signal of another rank has come, and for which nobody has
-// waited and nobody waits; nil for none.
+// waited and nobody waits, or to which several ranks have signalled; nil for none.
 func (m *Machine) unheard(x *waiter) (int, *origin) {
 	at := -1
 	for lo, s := range x.signalled {
-		if (at < 0 || lo < at) && s.by.rank() != x.rank && !x.heard[lo] && !slices.ContainsFunc(x.waiters, func(y *waiter) bool { return y.lo == lo }) {
+		awaited := x.heard[lo] || slices.ContainsFunc(x.waiters, func(y *waiter) bool { return y.lo == lo })
+		if (at < 0 || lo < at) && s.by.rank() != x.rank && (s.mixed || !awaited) {
 			at = lo
 		}
 	}

@@ -30,6 +30,14 @@ func TestCauses(t *testing.T) {
 			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
 			c.Wait(x.word(c.Rank(), 1), prim.GE, 1)
 		}},
+		{"one word for all", "has come to that at +0, as have those of other ranks", prim.Task{}, func(x *lab, c *prim.Context) {
+			for r := range 3 {
+				c.Signal(x.word(r, 0), prim.Add, 1)
+			}
+			for word := range 3 {
+				c.Wait(x.word(c.Rank(), word), prim.GE, 1)
+			}
+		}},
 		{"a barrier of which one has ended", "for rank 1, which has come there once less and has ended", prim.Task{}, func(x *lab, c *prim.Context) {
 			c.Sync(x.barrier)
 			if c.Rank() != 1 {

@@ -307,3 +307,13 @@ func (k *checker) heard(p place, knows clock) clock {
 	all.Join(p.cell().clock)
 	return all
 }
+
+// seen is what a look at a word learns that leaves it as it is: it may have found the same value before.
+func (k *checker) seen(p place, by *origin, knows clock) clock {
+	if k == nil {
+		return nil
+	}
+	all := knows.Clone()
+	all.Join(p.cell().looked(p, by, knows))
+	return all
+}

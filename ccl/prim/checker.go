@@ -269,7 +269,7 @@ func (k *checker) note(p place, a *access, knows clock) {
 			unwritten = x.lo
 		}
 		if a.pe != nil && len(a.pe.doubts) > 0 {
-			k.lookOut(a, x.of.write)
+			k.lookOut(a, &x.of)
 		}
 		if a.kind != writes {
 			x.of.note(a)

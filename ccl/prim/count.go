@@ -169,6 +169,23 @@ func (c *cell) doubt(g *guard, y *step) *doubt {
 	return d
 }
 
+// reliedOn is a change before an access of some kind that is known to be over by the unsure signal only: a write, or for who
+// takes a sum what was added to it; nil for none.
+func (d *doubt) reliedOn(x *accesses, by accessKind) *access {
+	if d.relies(x.write) {
+		return x.write
+	}
+	if by.isAtomic() {
+		return nil
+	}
+	for _, o := range x.others {
+		if o.kind == adds && d.relies(o) {
+			return o
+		}
+	}
+	return nil
+}
+
 // relies says whether a write is known to be over by the unsure signal only.
 func (d *doubt) relies(write *access) bool {
 	return write != nil && write.pe != d.by.pe && d.unsure.own.Knows(write.moment) && !d.without.Knows(write.moment)
@@ -182,12 +199,13 @@ func (k *checker) lookBack(d *doubt) {
 		}
 		r := w.on(d.by.rank())
 		for _, x := range r.shadow.list {
-			if !d.relies(x.of.write) {
+			write := d.reliedOn(&x.of, reads)
+			if write == nil {
 				continue
 			}
 			for _, o := range x.of.others {
 				if o.pe == d.by.pe && o.kind == reads && o.known.Knows(d.by.issue) {
-					k.reportDoubt(d, o, x.of.write)
+					k.reportDoubt(d, o, write)
 				}
 			}
 		}
@@ -195,9 +213,12 @@ func (k *checker) lookBack(d *doubt) {
 }
 
 // lookOut finds what a PE does on the strength of an unsure signal.
-func (k *checker) lookOut(a *access, write *access) {
+func (k *checker) lookOut(a *access, before *accesses) {
 	for _, d := range a.pe.doubts {
-		if d.relies(write) && a.known.Knows(d.by.issue) {
+		if !a.known.Knows(d.by.issue) {
+			continue
+		}
+		if write := d.reliedOn(before, a.kind); write != nil {
 			k.reportDoubt(d, a, write)
 		}
 	}

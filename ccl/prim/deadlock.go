@@ -175,7 +175,8 @@ func (m *Machine) Cause(later func(rank int) string) string {
 	launches := func() string { return m.launchCause(later) }
 	dispatch := func() string { return m.dispatchCause(later) }
 	for _, find := range []func() string{
-		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.gridCause, m.endedCause, m.skippedCause, m.otherWordCause,
+		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.gridCause, m.endedCause, m.ownGridCause,
+		m.skippedCause, m.otherWordCause,
 	} {
 		if text := find(); text != "" {
 			return text
@@ -290,6 +291,7 @@ func (m *Machine) circleCause(x *waiter) string {
 	if len(waiting) < 2 {
 		return ""
 	}
+	slices.Sort(waiting)
 	return fmt.Sprintf("nobody has signalled yet in %s, and ranks %s wait there: where each signals after its own wait, they wait for each other in a circle, "+
 		"and one has to signal first; else the signal is missing", x.name, numbers(waiting))
 }

@@ -178,10 +178,10 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return RowReused, stale.String()
 	case a.pe == b.pe && a.pe != nil && a.job == b.job:
 		return plainKind(a, b), samePE(a, b)
-	case x.awaited && (a.kind.isAtomic() || b.kind.isAtomic()):
-		return wordRace(a, b)
 	case looseBetween(a, b) != nil:
 		return plainKind(a, b), looseBetween(a, b).String()
+	case x.awaited && (a.kind.isAtomic() || b.kind.isAtomic()):
+		return wordRace(a, b)
 	case a.kind.changes() && knows.Knows(a.issue):
 		return SignalOvertakes, overtaken(a, b)
 	case b.kind.changes() && a.known.Knows(b.issue):
@@ -297,11 +297,13 @@ func samePE(a, b *access) string {
 
 // overtaken says how a signal overtakes a write.
 func overtaken(write, other *access) string {
+	how := "a fence or a quiet is missing between the two, or one put with signal instead of them"
 	signal := "what it was told"
 	if o := other.pe.heardOf(write.rank()); o != nil {
 		signal = fmt.Sprintf("the %s at %v", o.what, o.site)
+	} else {
+		how += "; where the signal goes to another rank than the data, a quiet, for a fence orders what goes to one"
 	}
-	how := "a fence or a quiet is missing between the two, or one put with signal instead of them"
 	switch {
 	case write.pipe == Store && write.job.Threads > 0:
 		how = "before the signal there must be a __syncthreads(), so that it comes after what all threads have stored, and where it is no dl.notify() within a node also a fence() or quiet()"

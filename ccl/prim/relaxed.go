@@ -105,13 +105,16 @@ func (a *access) depends(read *access, knows clock) bool {
 func looseBetween(a, b *access) *loose {
 	for _, pair := range [2][2]*access{{a, b}, {b, a}} {
 		first, second := pair[0], pair[1]
-		if first.pe == nil || second.pe == nil {
+		if second.pe == nil {
 			continue
 		}
 		for _, l := range second.pe.loose {
 			if l.looks && !l.fenced && second.known.Knows(l.issue) && l.left.Knows(first.moment) {
 				return l
 			}
+		}
+		if first.pe == nil { // of a host, whose kernels tell what it has done
+			continue
 		}
 		if l := first.untold(second.pe); l != nil {
 			return l

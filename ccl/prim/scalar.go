@@ -19,7 +19,7 @@ func (m *Machine) peek(p place, o *origin, e *Event, fresh bool) {
 		case m.inVain(o, p, func() { m.peek(p, o, e, fresh) }):
 			return
 		case fresh:
-			e.clock = m.check.heard(p, o.known)
+			e.clock = m.check.seen(p, o, o.known)
 		default:
 			m.check.access(p, o, reads, o.issue, o.known)
 		}

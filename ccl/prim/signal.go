@@ -141,7 +141,11 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 		if s.kind == swaps {
 			m.check.watched(s.word)
 		}
-		s.reply(old, m.check.heard(s.word, knows))
+		after := m.check.heard(s.word, knows)
+		if !changed {
+			after = m.check.seen(s.word, o, knows)
+		}
+		s.reply(old, after)
 	}
 }
 
@@ -292,7 +296,7 @@ func (x *waiter) String() string {
 		now = "it is " + x.present()
 	}
 	if x.seen != nil {
-		return fmt.Sprintf("the word at %v (%s +%d) to change: %s; %s", x.start+Addr(x.lo), x.name, x.lo, x.why, now)
+		return fmt.Sprintf("the word at %v (%s +%d) to change: %s; %s%s", x.start+Addr(x.lo), x.name, x.lo, x.why, now, x.origin())
 	}
 	return fmt.Sprintf("the word at %v (%s +%d) to be %v %d; %s%s", x.start+Addr(x.lo), x.name, x.lo, x.cmp, x.value, now, x.origin())
 }

@@ -54,7 +54,14 @@ class Heap:
     freed: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def free(self, window: int, rank: int) -> None:
-        """Notes that a rank has given its part back. The memory stays, and launches that are given it are refused."""
+        """Notes that a rank has given its part back. The memory stays, and launches that are given it are refused.
+
+        Raises:
+            RuntimeError: the rank has done that already.
+        """
+        place = self.freed.get((window, rank))
+        if place is not None:
+            raise RuntimeError(f"rank {rank} has freed this symmetric memory already, at {place}: free it once")
         self.freed[window, rank] = runtime.call_site()
 
     def own(self, memory: Memory, rank: int, what: str) -> int:

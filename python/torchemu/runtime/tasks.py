@@ -466,7 +466,7 @@ class Tasks:
 
     def _failed(self, rank: int, error: BaseException) -> None:
         footprints.fail()
-        _say(error)
+        error = _said(error)
         time, pid = go.HostTime(self.world.handle, rank), self.contexts[rank].pid
         self.failures.append(Failure(rank, time, error, _of_the_program(error), pid))
         if self._together and self.grace is not None and not self._grace_end:
@@ -518,13 +518,20 @@ def _exit_code(error: BaseException) -> int:
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
 
 
-def _say(error: BaseException) -> None:
+def _said(error: BaseException) -> BaseException:
     """Puts the words of an exception in the place of what it makes them of, such as tensors: only its rank can read
-    these, and only now."""
+    these, and only now. Returns the exception, or the race that is told when they are read."""
     own = type(error).__module__ == "builtins" and type(error).__str__ is BaseException.__str__
     if own and not all(isinstance(part, str | int | float) for part in error.args):
-        with contextlib.suppress(Exception):
+        try:
             error.args = (str(error),)
+        except (RaceError, KernelError) as race:
+            error.args = ("what it says cannot be read: see below",)
+            race.__context__ = error
+            return race
+        except Exception:  # it has no words
+            pass
+    return error
 
 
 def _of_the_program(error: BaseException) -> str:

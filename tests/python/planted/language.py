@@ -249,7 +249,7 @@ def reduce(out, x, n):
     if me == 0:
         need = world
         need = world - 1  #+ one short
-        tl.wait(count, tl.GE, need)  #- no wait
+        tl.wait(count, tl.GE, need)  #- no wait  #! one short
         tl.store(out, tl.load(total, n))  #! one short, no wait
 
 x, out = torch.ones(16), torch.zeros(16)
@@ -1112,5 +1112,201 @@ def cp(out, x, n, tiles):
 x, out = torch.arange(40) + 1.0 * rank, torch.zeros(40)
 cp[1](out, x, 8, 5)
 assert out.tolist() == [i + 1.0 + rank for i in range(40)]
+""",
+    "double tree, chunks in a pipeline": """
+@torchemu.kernel
+def tree(x, out, n, chunks):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    for t in range(2):
+        v = (me + t) % w
+        def real(u): return (u - t) % w
+        parent = (v - 1) // 2 if v else None
+        kids = [c for c in (2 * v + 1, 2 * v + 2) if c < w]
+        up = tl.workspace(f"up{t}", 2 * chunks * n)
+        ups = tl.workspace(f"ups{t}", 2, torchemu.int64)
+        down = tl.workspace(f"down{t}", chunks * n)
+        downs = tl.workspace(f"downs{t}", 1, torchemu.int64)
+        stage = tl.workspace(f"stage{t}", chunks * n)
+        for c in range(chunks):
+            tl.fence()  #- no chunk fence
+            at = (t * chunks + c) * n
+            acc = tl.load(x + at, n)
+            for k, kid in enumerate(kids):
+                need = (call - 1) * chunks + c + 1
+                need = (call - 1) * chunks + c  #+ one short
+                tl.wait(ups + k, tl.GE, need)  #- no wait up  #! no chunk fence
+                acc = acc + tl.load(up + (k * chunks + c) * n, n)  #! no wait up, one short, no chunk fence
+            tl.store(stage + c * n, acc)  #! no drain
+            tl.drain()  #- no drain
+            if parent is not None:
+                k = (v - 1) % 2
+                k = 0  #+ sibling's slot
+                to = real(parent)
+                tl.put_signal_nbi(up.on(to) + (k * chunks + c) * n, stage + c * n, n, ups.on(to) + k)  #! *
+            else:
+                for kid in kids:
+                    tl.put_signal_nbi(down.on(real(kid)) + c * n, stage + c * n, n, downs.on(real(kid)))  #! *
+                tl.store(out + at, acc)
+        if parent is not None:
+            for c in range(chunks):
+                tl.wait(downs, tl.GE, (call - 1) * chunks + c + 1)  #- no wait down  #! no chunk fence
+                tl.fence()  #- no chunk fence
+                for kid in kids:
+                    tl.put_signal_nbi(down.on(real(kid)) + c * n, down + c * n, n, downs.on(real(kid)))  #! *
+                tl.store(out + (t * chunks + c) * n, tl.load(down + c * n, n))  #! no wait down, no chunk fence
+    tl.barrier()
+
+n, chunks = 4, 3
+for step in range(3):
+    x, out = torch.arange(2 * n * chunks) + 10.0 * rank + step, torch.zeros(2 * n * chunks)
+    tree[1](x, out, n, chunks)
+    assert out.tolist() == [sum(i + 10.0 * r + step for r in range(world)) for i in range(2 * n * chunks)], (rank, out)
+""",
+    "experts with counts inside signals, two buffers": """
+@torchemu.kernel
+def dispatch(box, words, x, splits, cap, h, b, call):
+    me, w = tl.rank(), tl.world_size()
+    s = tl.load(splits, w).numpy()
+    other = 1 - b
+    for p in range(w):
+        tl.atomic_exchange(words + other * w + p, 0)  #- counts not cleared
+    tl.barrier()
+    start = 0
+    for p in range(w):
+        m = int(s[p])
+        if m: tl.put_nbi(box.on(p) + (b * w + me) * cap * h, x + start * h, m * h)  #! *
+        tl.fence()  #- no fence
+        tl.signal(words.on(p) + b * w + me, -m - 1, "set")
+        start += m
+@torchemu.kernel
+def receive(out, counts, box, words, cap, h, b):
+    me, w = tl.rank(), tl.world_size()
+    at = 0
+    for p in range(w):
+        q = p
+        tl.wait(words + b * w + q, tl.NE, 0)  #- no wait
+        m = -tl.fetch(words + b * w + p) - 1  #- no wait
+        m = 2  #+ no wait
+        tl.store(counts + p, tl.full(1, float(m)))
+        if m: tl.store(out + at * h, tl.load(box + (b * w + p) * cap * h, m * h))  #! *
+        at += m
+
+h, cap = 4, 4
+box, words = tl.symmetric_empty(2 * world * cap * h), tl.symmetric_empty(2 * world, dtype=torch.int64)
+for step in range(4):
+    size = [[(r + p) % 4 for p in range(world)] for r in range(world)]
+    splits = torch.tensor(size[rank], dtype=torch.int32)
+    x = torch.arange(sum(size[rank]) * h) + 1000.0 * rank + step
+    got = sum(size[r][rank] for r in range(world))
+    out, counts = torch.zeros(got * h + h * world * cap), torch.zeros(world)
+    b = step % 2
+    b = 0  #+ one buffer
+    dispatch[1](box, words, x, splits, cap, h, b, step)
+    receive[1](out, counts, box, words, cap, h, b)
+    assert counts.tolist() == [float(size[r][rank]) for r in range(world)], (rank, counts)
+    parts = [(r, sum(size[r][:rank]) * h, size[r][rank] * h) for r in range(world)]
+    want = [i + 1000.0 * r + step for r, lo, m in parts for i in range(lo, lo + m)]
+    assert out.tolist()[: got * h] == want
+""",
+    "product whose tiles are added up at their owners": """
+@torchemu.kernel
+def scattered(out, a, b, m, k, n, tiles):
+    me, w, call, pid, progs = tl.rank(), tl.world_size(), tl.call_number(), tl.program_id(), tl.num_programs()
+    part = tl.workspace("part", 2 * tiles * m * n)
+    count = tl.workspace("count", 2 * tiles, torchemu.int64)
+    par = call % 2
+    half = par * tiles * m * n
+    for t in range(pid, w * tiles, progs):
+        owner, c = (me + 1 + t // tiles) % w, t % tiles
+        y = tl.dot(tl.load(a + (owner * tiles + c) * m * k, (m, k)), tl.load(b, (k, n)))
+        to = part.on(owner) + half + c * m * n
+        tl.store_reduce(to, y)  #- plain store  #! *
+        tl.store(to, tl.load(to, (m, n)) + y)  #+ plain store  #! *
+        tl.drain()  #- no drain
+        tl.fence()
+        tl.signal(count.on(owner) + par * tiles + c)
+    for c in range(pid, tiles, progs):
+        need = w * ((call + 1) // 2)
+        need = w * ((call + 1) // 2) - 1  #+ one short
+        tl.wait(count + par * tiles + c, tl.GE, need)  #- no wait  #! one short
+        tl.store(out + c * m * n, tl.load(part + half + c * m * n, m * n))  #! *
+        other = half
+        tl.drain()
+        tl.store(part + other + c * m * n, tl.zeros(m * n))  #! no wait, one short, no drain
+    tl.drain()
+    tl.sync_programs()
+
+m, k, n, tiles = 4, 4, 4, 2
+for step in range(4):
+    a = torch.ones(world * tiles * m, k) * (rank + step + 1.0)
+    b, out = torch.ones(k, n), torch.zeros(tiles * m, n)
+    scattered[3](out, a, b, m, k, n, tiles)
+    dist.barrier()
+    torch.cuda.synchronize()
+    want = [float(sum(k * (r + step + 1) for r in range(world)))] * (tiles * m * n)
+    assert out.reshape(-1).tolist() == want, (rank, step, out)
+    dist.barrier()
+""",
+    "both ways around a ring": """
+@torchemu.kernel
+def ring2(out, x, n):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    for way, pid in ((1, 0), (-1, 1)):
+        if tl.program_id() != pid: continue
+        to, half = (me + way) % w, n // 2
+        off = 0 if way == 1 else half
+        off = 0  #+ one half
+        half_slots = tl.workspace("slots", 2 * w * (n // 2))
+        words = tl.workspace("words", 2 * w, torchemu.int64)
+        base = pid * w
+        tl.store(out + me * n + off, tl.load(x + off, half))  #! one half
+        tl.drain()
+        for s in range(w - 1):
+            c = (me - way * s) % w
+            tl.put(out.on(to) + c * n + off, out + c * n + off, half)  #! *
+            tl.fence()  #- no fence
+            tl.signal(words.on(to) + base + s)
+            k = s
+            tl.wait(words + base + s, tl.GE, call)  #- no wait
+
+n = 8
+out = tl.symmetric_empty(world * n)
+for step in range(2):
+    x = torch.arange(n) + 10.0 * rank + step
+    ring2[2](out, x, n)
+    want = [i + 10.0 * r + step for r in range(world) for i in range(n)]
+    assert out.tolist() == want, (rank, out)  #! no fence, no wait
+    dist.barrier()
+""",
+    "broadcast down a chain with a window of credits": """
+@torchemu.kernel
+def chain(out, x, n, chunks, depth):
+    me, w, call = tl.rank(), tl.world_size(), tl.call_number()
+    ring = tl.workspace("ring", depth * n)
+    full, free = tl.workspace("full", 1, torchemu.int64), tl.workspace("free", 1, torchemu.int64)
+    before = (call - 1) * chunks
+    for c in range(chunks):
+        k = before + c
+        src = x + c * n
+        if me:
+            tl.wait(full, tl.GE, k + 1)  #- no wait
+            src = ring + k % depth * n
+        if me + 1 < w:
+            need = k - depth + 1
+            need = k - depth  #+ one credit too many
+            if need > 0: tl.wait(free, tl.GE, need)  #- no credit
+            tl.put(ring.on(me + 1) + k % depth * n, src, n)  #! *
+            tl.fence()  #- no fence
+            tl.signal(full.on(me + 1))
+        if me:
+            tl.store(out + c * n, tl.load(src, n))  #! *
+            tl.drain()  #- early credit
+            if me + 1 < w: tl.quiet()
+            tl.signal(free.on(me - 1))
+
+for step in range(3):
+    x, out = torch.arange(30) + 1.0 * step, torch.zeros(30)
+    chain[1](out, x, 5, 6, 2)
+    if rank: assert out.tolist() == x.tolist(), (rank, out)
 """,
 }

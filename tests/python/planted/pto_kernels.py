@@ -221,11 +221,91 @@ PROGRAMS: dict[str, str] = {
                 pipe_barrier(PIPE_ALL)
             for p in range(1, world): tell(free, p)
 """,
+    "halving and doubling": """
+    t, u = Tile(1, N), Tile(1, N)
+    TASSIGN(t, 0x0)
+    TASSIGN(u, 0x1000)
+    box = scratch + 256
+    tile = Tile(1, N)
+    TASSIGN(tile, 0x3000)
+    TLOAD(t, GlobalTensor(source, (N,)))
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(scratch, (N,)), t)  #! *
+    pipe_barrier(PIPE_ALL)
+    lo, half, s, d, off = 0, N // 2, 0, world // 2, 0
+    while d:
+        peer = me ^ d
+        give = lo if me & d else lo + half
+        keep = lo + half if me & d else lo
+        TPUT(GlobalTensor(at(box + off, peer), (half,)), GlobalTensor(scratch + give, (half,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(words + s, peer)
+        wait(words + s, 1)  #- no wait
+        a, b = Tile(1, half), Tile(1, half)
+        TASSIGN(a, 0x4000 + 0x2000 * s)
+        TASSIGN(b, 0x5000 + 0x2000 * s)
+        TLOAD(a, GlobalTensor(scratch + keep, (half,)))  #! *
+        TLOAD(b, GlobalTensor(box + off, (half,)))  #! *
+        set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0)  #- no flag
+        wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0)  #- no flag
+        TADD(a, a, b)  #! *
+        set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0)  #- no store flag
+        wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0)  #- no store flag
+        TSTORE(GlobalTensor(scratch + keep, (half,)), a)  #! *
+        pipe_barrier(PIPE_ALL)  #- no drain
+        lo, off, half, d, s = keep, off + half, half // 2, d // 2, s + 1
+    size, d = N // world, 1
+    while d < world:
+        peer = me ^ d
+        TPUT(GlobalTensor(at(scratch + lo, peer), (size,)), GlobalTensor(scratch + lo, (size,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(words + s, peer)
+        wait(words + s, 1)  #- no second wait
+        lo = lo // (2 * size) * 2 * size
+        size, d, s = size * 2, d * 2, s + 1
+    pipe_barrier(PIPE_ALL)
+    TLOAD(u, GlobalTensor(scratch, (N,)))  #! *
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(result, (N,)), u)
+""",
+    "rows by counts in signals": """
+    tile = Tile(1, 16)
+    TASSIGN(tile, 0x0)
+    at_row = 0
+    for p in range(world):
+        n = 4 * (1 + (me + p) % 3)
+        slot = me
+        slot = 0  #+ one slot
+        TPUT(GlobalTensor(at(scratch + slot * 16, p), (n,)), GlobalTensor(source + at_row, (n,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        TNOTIFY(Signal(at(words + me, p)), n, NotifyOp.Set)
+        at_row += 16
+    out = 0
+    for p in range(world):
+        w = p
+        w = me  #+ own word
+        TWAIT(Signal(words + w), 0, WaitCmp.GT)  #- no wait
+        n = 4 * (1 + (me + p) % 3)
+        t = Tile(1, n)
+        TASSIGN(t, 0x1000 + p * 0x400)
+        TLOAD(t, GlobalTensor(scratch + p * 16, (n,)))  #! *
+        set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0)  #- no flag
+        wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0)  #- no flag
+        TSTORE(GlobalTensor(result + out, (n,)), t)  #! *
+        out += n
+""",
 }
 
 
 def _gathered(rank: int) -> np.ndarray:
     return np.concatenate([np.arange(64) + 100 * r for r in range(4)])
+
+
+def _rows(rank: int) -> np.ndarray:
+    return np.concatenate([np.arange(4 * (1 + (r + rank) % 3)) + 16 * rank + 100 * r for r in range(4)])
 
 
 WANTED: dict[str, Callable[[int], np.ndarray]] = {
@@ -236,6 +316,8 @@ WANTED: dict[str, Callable[[int], np.ndarray]] = {
     "atomic sum at an owner": lambda rank: 4 * (np.arange(16) + 16 * rank) + 600,
     "pipeline of two buffers": lambda rank: 2 * np.arange(64) + 200 * rank,
     "chunks to a root, with credits": lambda rank: _gathered(0)[64:] if rank == 0 else np.zeros(0),
+    "halving and doubling": lambda rank: 4 * np.arange(64) + 600,
+    "rows by counts in signals": _rows,
     "launched twice": lambda rank: np.arange(64) + 100 * ((rank - 1) % 4),
 }
 """Returns what the right kernels give on a rank, at the beginning of its output."""

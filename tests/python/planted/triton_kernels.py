@@ -1260,4 +1260,598 @@ nvshmem_barrier_all_on_stream()
 if rank == 1: assert out.tolist() == [1.0, 2.5, 7.25]
 if rank == 0: assert w.item() == 7.75
 """,
+    "tokens to experts, slots by counters": """
+@triton_dist.jit
+def dispatch(
+    x, idx, slots, sent, finished, box, meta, words, T,
+    K: tl.constexpr, E: tl.constexpr, W: tl.constexpr, CAP: tl.constexpr, H: tl.constexpr,
+):
+    me = dl.rank()
+    pid, progs = tl.program_id(0), tl.num_programs(0)
+    h = tl.arange(0, H)
+    for t in range(pid, T * K, progs):
+        e = tl.load(idx + t)
+        slot = tl.atomic_add(slots + e, 1, sem="relaxed", scope="gpu")  #- plain slot  #! one short, none waited for
+        slot = tl.load(slots + e)  #+ plain slot  #! plain slot
+        tl.store(slots + e, slot + 1)  #+ plain slot  #! plain slot
+        peer, le = e // (E // W), e % (E // W)
+        at = (le * W + me) * CAP + slot
+        at = le * W * CAP + slot  #+ all ranks' slots
+        shmem.putmem_nbi_block(box + at * H, x + (t // K) * H, H * 4, peer)  #! *
+        shmem.putmem_nbi_block(meta + at, idx + T * K + t // K, 4, peer)  #! *
+        shmem.quiet()  #- no quiet
+        __syncthreads()
+        tl.atomic_add(finished + e, 1, sem="release", scope="gpu")  #- relaxed finish  #! one short, none waited for
+        tl.atomic_add(finished + e, 1, sem="relaxed", scope="gpu")  #+ relaxed finish  #! relaxed finish
+    for e in range(pid, E, progs):
+        n = tl.load(sent + e)
+        need = n
+        need = n - 1  #+ one short
+        if tid(0) == 0:
+            while ld(finished + e, "gpu", "acquire") < need: pass  #- none waited for  #! one short
+        __syncthreads()
+        word, peer = words + (e % (E // W)) * W + me, e // (E // W)
+        if tid(0) == 0: shmem.signal_op(word, n + 1, shmem.NVSHMEM_SIGNAL_SET, peer)  #! words not cleared, no barrier
+        tl.store(slots + e, 0)  #! one short, none waited for
+        tl.store(finished + e, 0)  #! relaxed finish, one short, none waited for
+@triton_dist.jit
+def receive(box, meta, words, out, counts, rows, CAP: tl.constexpr, H: tl.constexpr):
+    p = tl.program_id(0)
+    h = tl.arange(0, H)
+    if tid(0) == 0:
+        while ld(words + p, "sys", "acquire") == 0: pass  #- no wait  #! words not cleared
+    __syncthreads()
+    n = (tl.load(words + p) - 1).to(tl.int32)  #! words not cleared, no barrier
+    n = 1  #+ no wait
+    tl.store(counts + p, n)
+    for i in range(0, n):
+        tl.store(out + (p * CAP + i) * H + h, tl.load(box + (p * CAP + i) * H + h))  #! *
+        tl.store(rows + p * CAP + i, tl.load(meta + p * CAP + i))  #! *
+    __syncthreads()
+    if tid(0) == 0: st(words + p, 0, "gpu", "relaxed")  #- words not cleared
+T, K, H = 6, 2, 16
+E, CAP = 2 * world, 12
+L = E // world
+box, words = sym(L * world * CAP * H), cleared(L * world, torch.int64)
+meta = nvshmem_create_tensor((L * world * CAP,), torch.int32)
+slots, finished = torch.zeros(E, dtype=torch.int32).cuda(), torch.zeros(E, dtype=torch.int32).cuda()
+x, idx = sym(T * H), nvshmem_create_tensor((T * K + T,), torch.int32)
+nvshmem_barrier_all_on_stream()
+for step in range(3):
+    table = [[(t + 3 * k + r + step) % E for t in range(T) for k in range(K)] for r in range(world)]
+    x.copy_((torch.arange(T * H) + 1000.0 * rank + step).cuda())
+    idx.copy_(torch.tensor(table[rank] + list(range(T)), dtype=torch.int32).cuda())
+    sent = torch.tensor([table[rank].count(e) for e in range(E)], dtype=torch.int32).cuda()
+    out, counts = torch.zeros(L * world * CAP * H).cuda(), torch.zeros(L * world, dtype=torch.int32).cuda()
+    rows = torch.zeros(L * world * CAP, dtype=torch.int32).cuda()
+    dispatch[(3,)](x, idx, slots, sent, finished, box, meta, words, T, K, E, world, CAP, H)
+    receive[(L * world,)](box, meta, words, out, counts, rows, CAP, H)
+    want = [table[r].count(rank * L + l) for l in range(L) for r in range(world)]
+    assert counts.tolist() == want, (rank, step, counts)
+    got, where = out.tolist(), rows.tolist()
+    for p in range(L * world):
+        for i in range(counts[p].item()):
+            row = where[p * CAP + i]
+            assert got[(p * CAP + i) * H] == row * H + 1000.0 * (p % world) + step, (rank, p, i, row)
+    nvshmem_barrier_all_on_stream()  #- no barrier
+""",
+    "rows normalized, gradients under locks": """
+@triton.jit
+def backward(dx, x, dw, lock, count, n, G: tl.constexpr, N: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, N)
+    g = row % G
+    g = row // G % G  #+ other lock
+    lock += g
+    count += row % G
+    part = dw + row % G * N + i
+    part = dw + row // 2 % G * N + i  #+ other row
+    v = tl.load(x + row * N + i, mask=i < n, other=0.0) * 2
+    tl.store(dx + row * N + i, v, mask=i < n)
+    while tl.atomic_cas(lock, 0, 1) == 1: pass  #- no lock
+    seen = tl.load(count)  #! *
+    if seen == 0:
+        tl.atomic_xchg(count, 1)  #! no lock, other lock, relaxed release
+    else:
+        v += tl.load(part, mask=i < n, other=0.0)  #! *
+    tl.store(part, v, mask=i < n)  #! *
+    tl.debug_barrier()  #- no barrier
+    tl.atomic_xchg(lock, 0)  #- relaxed release
+    tl.atomic_xchg(lock, 0, sem="relaxed")  #+ relaxed release
+@triton.jit
+def total(dw, out, n, G: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    acc = tl.zeros((N,), tl.float32)
+    for g in range(G):
+        acc += tl.load(dw + g * N + i)  #! *
+    tl.store(out + i, acc)
+R, N, G = 6, 16, 2
+for step in range(2):
+    x, dx = torch.arange(R * N).cuda() * 1.0 + step, torch.zeros(R * N).cuda()
+    dw, lock = torch.zeros(G * N).cuda(), torch.zeros(2 * G, dtype=torch.int32).cuda()
+    out = torch.zeros(N).cuda()
+    backward[(R,)](dx, x, dw, lock, lock[G:], N, G, N)
+    total[(1,)](dw, out, N, G, N)
+    assert out.tolist() == [2.0 * sum(r * N + i + step for r in range(R)) for i in range(N)], out
+""",
+    "tiles split along k, fixed up in turn": """
+@triton.jit
+def gemm(a, b, c, locks, K: tl.constexpr, M: tl.constexpr, N: tl.constexpr, S: tl.constexpr, KS: tl.constexpr):
+    tile, s = tl.program_id(0), tl.program_id(1)
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, KS)
+    x = tl.load(a + (tile * M + m[:, None]) * K + s * KS + k[None, :])
+    acc = tl.dot(x, tl.load(b + (s * KS + k[:, None]) * N + n[None, :]), input_precision="ieee")
+    at = c + (tile * M + m[:, None]) * N + n[None, :]
+    turn = s
+    turn = 0  #+ no turn
+    while tl.atomic_cas(locks + tile, s, s, sem="acquire") != s: pass  #- no turn, relaxed turn
+    while tl.atomic_cas(locks + tile, s, s, sem="relaxed") != s: pass  #+ relaxed turn
+    if s > 0: acc += tl.load(at)  #! *
+    tl.store(at, acc)  #! *
+    tl.debug_barrier()  #- no sync
+    nxt = (s + 1) % S
+    tl.atomic_xchg(locks + tile, nxt, sem="release")
+T, M, N, S, KS = 2, 16, 16, 3, 16
+K = S * KS
+locks = torch.zeros(T, dtype=torch.int32).cuda()
+for step in range(2):
+    a, b, c = torch.ones(T * M, K).cuda() + step, torch.ones(K, N).cuda(), torch.zeros(T * M, N).cuda()
+    gemm[(T, S)](a, b, c, locks, K, M, N, S, KS)
+    assert c.tolist() == [[K * (1.0 + step)] * N] * (T * M), c
+""",
+    "tile scheduler by a counter": """
+@triton.jit
+def work(x, out, ticket, done, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    t = tl.atomic_add(ticket, 1)  #- plain ticket
+    t = tl.load(ticket)  #+ plain ticket  #! plain ticket
+    tl.store(ticket, t + 1)  #+ plain ticket  #! plain ticket
+    while t < n:
+        tl.store(out + t * N + i, tl.load(x + t * N + i) * 3)  #! plain ticket
+        t = tl.atomic_add(ticket, 1)  #! plain ticket
+    last = tl.atomic_add(done, 1)
+    if last == tl.num_programs(0) - 1:
+        tl.store(ticket, 0)  #! plain ticket
+        tl.store(done, 0)
+N, n = 16, 10
+ticket, done = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+for step in range(2):
+    x, out = torch.arange(N * n).cuda() + 1.0 * step, torch.zeros(N * n).cuda()
+    work[(4,)](x, out, ticket, done, n, N)
+    assert out.tolist() == [3.0 * (i + step) for i in range(N * n)], out
+""",
+    "all-reduce with counters that each block keeps": """
+@triton_dist.jit
+def meet(flags, own, phase: tl.constexpr, W: tl.constexpr, fenced: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    t = tid(0)
+    flag = tl.load(own + pid) + 1
+    flag = 1  #+ no epoch
+    row = ((flag % 2) * 2 + phase) * 8 + pid
+    if fenced: __syncthreads()
+    if t < W:
+        if fenced: st(dl.symm_at(flags + row * W + me, t), flag, "sys", "release")  #- relaxed end
+        if fenced: st(dl.symm_at(flags + row * W + me, t), flag, "sys", "relaxed")  #+ relaxed end
+        if not fenced: st(dl.symm_at(flags + row * W + me, t), flag, "sys", "relaxed")
+        if fenced:
+            while ld(flags + row * W + t, "sys", "acquire") != flag: pass  #- no wait at the end
+        if not fenced:
+            while ld(flags + row * W + t, "sys", "acquire") != flag: pass  #- no wait at the start, relaxed start
+            while ld(flags + row * W + t, "sys", "relaxed") != flag: pass  #+ relaxed start
+    __syncthreads()
+@triton_dist.jit
+def two_stage(x, tmp, flags, own, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pid, progs = tl.program_id(0), tl.num_programs(0)
+    meet(flags, own, 0, W, False)
+    i = tl.arange(0, N)
+    for c in range(pid, 4, progs):
+        acc = tl.zeros((N,), tl.float32)
+        for r in range(W):
+            acc += tl.load(dl.symm_at(x, (me + r) % W) + (me * 4 + c) * N + i)  #! *
+        tl.store(tmp + c * N + i, acc)  #! *
+    meet(flags, own, 1, W, True)
+    for c in range(pid, 4, progs):
+        cc = c
+        cc = (c + 1) % 4  #+ other block's part
+        for r in range(W):
+            tl.store(out + (r * 4 + c) * N + i, tl.load(dl.symm_at(tmp, r) + cc * N + i))  #! *
+    if tid(0) == 0: st(own + pid, tl.load(own + pid) + 1, "gpu", "relaxed")
+N = 16
+x, tmp, flags = sym(world * 4 * N), sym(4 * N), cleared(4 * 8 * world, torch.int32)
+own, out = torch.zeros(8, dtype=torch.int32).cuda(), torch.zeros(world * 4 * N).cuda()
+nvshmem_barrier_all_on_stream()
+for step in range(3):
+    x.copy_((torch.arange(world * 4 * N) * (rank + 1.0) + step).cuda())  #! *
+    two_stage[(2,)](x, tmp, flags, own, out, N, world)
+    want = [sum(i * (r + 1.0) + step for r in range(world)) for i in range(world * 4 * N)]
+    assert out.tolist() == want, (rank, step)
+nvshmem_barrier_all_on_stream()
+""",
+    "heads exchanged for sequence": """
+@triton_dist.jit
+def exchange(qkv, box, words, call, S: tl.constexpr, H: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    peer = tl.program_id(0)
+    hp: tl.constexpr = H // W
+    s, d = tl.arange(0, S), tl.arange(0, D)
+    for h in range(hp):
+        v = tl.load(qkv + s[:, None] * (H * D) + (peer * hp + h) * D + d[None, :])
+        to = dl.symm_at(box, peer)
+        row = me * S + s[:, None]
+        row = me * (S - 1) + s[:, None]  #+ wrong stride
+        tl.store(to + row * (hp * D) + h * D + d[None, :], v)  #! *
+    __syncthreads()  #- no sync
+    if tid(0) == 0:
+        to_word = dl.symm_at(words, peer)
+        if True: atomic_add(to_word + me, 1, scope="sys", semantic="release")  #- relaxed, gpu scope
+        if True: atomic_add(to_word + me, 1, scope="sys", semantic="relaxed")  #+ relaxed
+        if True: atomic_add(to_word + me, 1, scope="gpu", semantic="release")  #+ gpu scope  #! gpu scope
+@triton_dist.jit
+def attend(box, words, out, call, S: tl.constexpr, HD: tl.constexpr, W: tl.constexpr):
+    r = tl.program_id(0)
+    word = r
+    word = 0  #+ first word
+    need = call
+    need = 1  #+ first call
+    if tid(0) == 0:
+        while ld_acquire(words + word, "sys") < need: pass  #- no wait  #! first call
+    __syncthreads()
+    i = tl.arange(0, S * HD)
+    tl.store(out + r * S * HD + i, tl.load(box + r * S * HD + i) * 2)  #! *
+S, D = 4, 4
+H = 2 * world
+box, words = sym(world * S * 2 * D), cleared(world, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x = (torch.arange(S * H * D) + 1000.0 * rank + call).cuda()
+    out = torch.zeros(world * S * 2 * D).cuda()
+    exchange[(world,)](x, box, words, call, S, H, D, world)
+    attend[(world,)](box, words, out, call, S, 2 * D, world)
+    at = [(r, s, j) for r in range(world) for s in range(S) for j in range(2 * D)]
+    want = [2 * (s * H * D + rank * 2 * D + j + 1000.0 * r + call) for r, s, j in at]
+    assert out.tolist() == want, (rank, call)
+    nvshmem_barrier_all_on_stream()  #- no barrier
+""",
+    "a look ahead of its loop": """
+@triton_dist.jit
+def push(x, box, flag, out, call, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(box, right) + i, tl.load(x + i))  #! *
+    __syncthreads()  #- no sync
+    if tid(0) == 0:
+        st(dl.symm_at(flag, right), call, "sys", "release")  #- relaxed store
+        st(dl.symm_at(flag, right), call, "sys", "relaxed")  #+ relaxed store
+        seen = ld(flag, "sys", "acquire")  #- no wait, not reset  #! not reset
+        while seen < call: seen = ld(flag, "sys", "acquire")  #- no wait, not reset
+        seen = ld(flag, "sys", "acquire")  #+ not reset  #! not reset
+        while seen < 1: seen = ld(flag, "sys", "acquire")  #+ not reset
+    __syncthreads()
+    tl.store(out + i, tl.load(box + i))  #! *
+N = 16
+box, flag = sym(N), cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x, out = torch.arange(N).cuda() + 100.0 * rank + call, torch.zeros(N).cuda()
+    push[(1,)](x, box, flag, out, call, N)
+    nvshmem_barrier_all_on_stream()
+    assert out.tolist() == [i + 100.0 * ((rank - 1) % world) + call for i in range(N)]
+""",
+    "a first value that is no look": """
+@triton_dist.jit
+def push(x, box, flag, out, call, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(box, right) + i, tl.load(x + i))  #! *
+    __syncthreads()
+    if tid(0) == 0: st(dl.symm_at(flag, right), call, "sys", "release")
+    seen = 0
+    need = call
+    need = 1  #+ not reset
+    while seen < need: seen = ld(flag, "sys", "acquire")  #- no wait  #! not reset
+    __syncthreads()
+    tl.store(out + i, tl.load(box + i))  #! *
+N = 16
+box, flag = sym(N), cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x, out = torch.arange(N).cuda() + 100.0 * rank + call, torch.zeros(N).cuda()
+    push[(1,)](x, box, flag, out, call, N)
+    nvshmem_barrier_all_on_stream()
+    assert out.tolist() == [i + 100.0 * ((rank - 1) % world) + call for i in range(N)]
+""",
+    "grid barrier that turns a bit": """
+@triton_dist.jit
+def meet(bar, G: tl.constexpr):
+    __syncthreads()  #- no sync
+    if tid(0) == 0:
+        nb = 1
+        if tl.program_id(0) == 0: nb = 0x80000000 - (G - 1)
+        old = atomic_add(bar, nb, scope="gpu", semantic="release")  #- relaxed
+        old = atomic_add(bar, nb, scope="gpu", semantic="relaxed")  #+ relaxed
+        while ((old ^ ld_acquire(bar, "gpu")) & 0x80000000) == 0: pass  #- no wait
+    __syncthreads()
+@triton_dist.jit
+def phases(x, y, z, out, bar, N: tl.constexpr, G: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    nxt = (pid + 1) % G
+    tl.store(y + pid * N + i, tl.load(x + pid * N + i) + 1)  #! *
+    meet(bar, G)
+    tl.store(z + pid * N + i, tl.load(y + nxt * N + i) * 2)  #! *
+    meet(bar, G)  #- one meeting
+    tl.store(out + pid * N + i, tl.load(z + nxt * N + i))  #! *
+N, G = 16, 4
+bar = torch.zeros(1, dtype=torch.uint32).cuda()
+y, z = torch.zeros(N * G).cuda(), torch.zeros(N * G).cuda()
+for step in range(3):
+    x, out = torch.arange(N * G).cuda() * 1.0 + step, torch.zeros(N * G).cuda()
+    phases[(G,)](x, y, z, out, bar, N, G)
+    assert out.tolist() == [2.0 * ((i + 2 * N) % (N * G) + step + 1) for i in range(N * G)], out
+""",
+    "gather of two nodes, one way each": """
+local = int(os.environ["LOCAL_WORLD_SIZE"])
+@triton_dist.jit
+def gather(buf, words, call, N: tl.constexpr, L: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    node, l = me // L, me % L
+    pn, pl = pid // L, pid % L
+    at = buf + me * N
+    if pl == l and pn != node:
+        shmem.putmem_signal_nbi_block(at, at, N * 4, words + me, call, shmem.NVSHMEM_SIGNAL_SET, pid)  #! *
+    if pid == me:
+        t = tid(0)
+        if t < W and t != me:
+            shmem.signal_wait_until(words + t, shmem.NVSHMEM_CMP_EQ, call)  #- none waited for  #! one buffer
+        __syncthreads()
+    if pl != l and pn == node:
+        for n in range(W // L):
+            src = n * L + l
+            if n != node:
+                if tid(0) == 0: shmem.signal_wait_until(words + src, shmem.NVSHMEM_CMP_EQ, call)
+                __syncthreads()
+            to = buf + src * N
+            shmem.putmem_signal_block(to, to, N * 4, words + src, call, shmem.NVSHMEM_SIGNAL_SET, pid)  #! *
+@triton.jit
+def use(buf, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(buf + i))  #! *
+N = 16
+bufs, rows = [sym(N * world), sym(N * world)], [cleared(world), cleared(world)]
+nvshmem_barrier_all_on_stream()
+for call in range(1, 5):
+    b = call % 2
+    b = 0  #+ one buffer
+    bufs[b][rank * N:(rank + 1) * N].copy_(torch.arange(N).cuda() + 100.0 * rank + call)  #! *
+    gather[(world,)](bufs[b], rows[b], call, N, local, world)
+    out = torch.zeros(world * N).cuda()
+    use[(1,)](bufs[b], out, world * N)
+    assert out.tolist() == [i + 100.0 * r + call for r in range(world) for i in range(N)]
+nvshmem_barrier_all_on_stream()
+torch.cuda.synchronize()
+""",
+    "tasks with a scoreboard": """
+@triton_dist.jit
+def mega(tasks, board, a, b, c, n, N: tl.constexpr):
+    pid, progs = tl.program_id(0), tl.num_programs(0)
+    i = tl.arange(0, N)
+    for t in range(pid, n, progs):
+        kind, tile = tl.load(tasks + 3 * t), tl.load(tasks + 3 * t + 1)
+        need = tl.load(tasks + 3 * t + 2)
+        if kind == 0:
+            tl.store(b + tile * N + i, tl.load(a + tile * N + i) * 2)  #! *
+        else:
+            word = tile
+            word = tile + 1  #+ other tile
+            if tid(0) == 0:
+                while ld_acquire(board + word, "gpu") < need: pass  #- no wait  #! short
+            __syncthreads()
+            tl.store(c + tile * N + i, tl.load(b + 2 * tile * N + i) + tl.load(b + (2 * tile + 1) * N + i))  #! *
+        __syncthreads()  #- no sync
+        if kind == 0:
+            if tid(0) == 0: red_release(board + tile // 2, 1, "gpu")
+N, T = 16, 6
+for step in range(2):
+    board = torch.zeros(T // 2 + 1, dtype=torch.int32).cuda()
+    need = 2
+    need = 1  #+ short
+    table = [[0, t, 0] for t in range(T)] + [[1, t, need] for t in range(T // 2)]
+    tasks = torch.tensor(table, dtype=torch.int32).reshape(-1).cuda()
+    a, b, c = torch.arange(T * N).cuda() * 1.0 + step, torch.zeros(T * N).cuda(), torch.zeros(T // 2 * N).cuda()
+    mega[(4,)](tasks, board, a, b, c, len(table), N)
+    assert c.tolist() == [2.0 * (2 * step + 4 * t * N + 2 * i + N) for t in range(T // 2) for i in range(N)], c
+""",
+    "words that a stream writes": """
+from cuda.bindings import driver as cu
+from triton_dist.utils import nvshmem_create_tensors
+@triton_dist.jit
+def consume(buf, words, out, N: tl.constexpr, W: tl.constexpr):
+    r = tl.program_id(0)
+    w = r
+    w = (r + 1) % W  #+ other word
+    token = dl.wait(words + w, 1, "sys", "acquire", waitValue=1)  #- no wait
+    i = tl.arange(0, N)
+    tl.store(out + r * N + i, tl.load(buf + r * N + i))  #! *
+N = 16
+shards = nvshmem_create_tensors((N,), torch.float32, rank, world)
+buf, words = torch.zeros(N * world).cuda(), cleared(world, torch.int32)
+side = torch.cuda.Stream()
+for step in range(2):
+    words.zero_()  #- not cleared  #! *
+    if step == 0: words.zero_()  #+ not cleared  #! *
+    shards[rank].copy_(torch.arange(N).cuda() + 100.0 * rank + step)  #! *
+    nvshmem_barrier_all_on_stream()  #- no first barrier
+    side.wait_stream(torch.cuda.current_stream())  #- no event
+    with torch.cuda.stream(side):
+        for s in range(world):
+            r = (rank + s) % world
+            buf[r * N:(r + 1) * N].copy_(shards[r])  #! *
+            err, = cu.cuStreamWriteValue32(side.cuda_stream, words[r:].data_ptr(), 1, 0)  #! *
+    out = torch.zeros(N * world).cuda()
+    consume[(world,)](buf, words, out, N, world)
+    torch.cuda.current_stream().wait_stream(side)
+    assert out.tolist() == [i + 100.0 * r + step for r in range(world) for i in range(N)]
+    nvshmem_barrier_all_on_stream()
+""",
+    "sum down and up two trees": """
+@triton_dist.jit
+def tree(x, up, down, ups, downs, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    t = tl.program_id(0)
+    v = (me + t) % W
+    i = tl.arange(0, N)
+    x += t * N
+    up += t * 2 * N
+    down += t * N
+    ups += t * 2
+    downs += t
+    acc = tl.load(x + i)
+    for k in range(2):
+        kid = 2 * v + 1 + k
+        if kid < W:
+            if tid(0) == 0: shmem.signal_wait_until(ups + k, shmem.NVSHMEM_CMP_GE, call)  #- no wait up
+            __syncthreads()
+            acc += tl.load(up + k * N + i)  #! *
+    if v > 0:
+        parent, k = ((v - 1) // 2 + W - t) % W, (v - 1) % 2
+        k = 0  #+ sibling's slot
+        tl.store(x + i, acc)  #! *
+        __syncthreads()
+        shmem.putmem_signal_block(up + k * N, x, N * 4, ups + k, 1, shmem.NVSHMEM_SIGNAL_ADD, parent)  #! *
+        if tid(0) == 0: shmem.signal_wait_until(downs, shmem.NVSHMEM_CMP_GE, call)  #- no wait down
+        __syncthreads()
+        acc = tl.load(down + i)  #! *
+    tl.store(x + i, acc)  #! *
+    __syncthreads()
+    for k in range(2):
+        kid = 2 * v + 1 + k
+        if kid < W:
+            shmem.putmem_nbi_block(down, x, N * 4, (kid + W - t) % W)  #! *
+            shmem.fence()  #- no fence
+            if tid(0) == 0: shmem.signal_op(downs, 1, shmem.NVSHMEM_SIGNAL_ADD, (kid + W - t) % W)
+N = 16
+x, up, down, ups, downs = sym(2 * N), sym(4 * N), sym(2 * N), cleared(4), cleared(2)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x.copy_(torch.arange(2 * N).cuda() + 10.0 * rank + call)
+    tree[(2,)](x, up, down, ups, downs, call, N, world)
+    assert x.tolist() == [sum(i + 10.0 * r + call for r in range(world)) for i in range(2 * N)], (rank, x)
+    nvshmem_barrier_all_on_stream()
+""",
+    "ring attention on two streams": """
+@triton_dist.jit
+def send(kv, words, step, N: tl.constexpr, W: tl.constexpr):
+    right = (dl.rank() + 1) % W
+    to, held = kv + (step + 1) * N, kv + step * N
+    shmem.putmem_signal_block(to, held, N * 4, words + step, 1, shmem.NVSHMEM_SIGNAL_SET, right)  #! *
+@triton_dist.jit
+def arrive(words, step):
+    if tid(0) == 0: shmem.signal_wait_until(words + step, shmem.NVSHMEM_CMP_EQ, 1)  #- no wait
+    __syncthreads()
+@triton.jit
+def attend(q, kv, acc, step, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(acc + i, tl.load(acc + i) + tl.load(q + i) * tl.load(kv + step * N + i))  #! *
+N = 16
+kv, words = sym(N * world), cleared(world)
+kv[:N].copy_(torch.arange(N).cuda() + 10.0 * rank)
+nvshmem_barrier_all_on_stream()
+main, comm = torch.cuda.current_stream(), torch.cuda.Stream()
+q, acc = torch.ones(N).cuda(), torch.zeros(N).cuda()
+comm.wait_stream(main)
+arrived = [torch.cuda.Event() for _ in range(world)]
+for s in range(world):
+    with torch.cuda.stream(comm):
+        if s: arrive[(1,)](words, s - 1)
+        arrived[s].record(comm)
+        if s < world - 1: send[(1,)](kv, words, s, N, world)
+    main.wait_event(arrived[s])  #- no event, older event
+    main.wait_event(arrived[max(s - 1, 0)])  #+ older event
+    attend[(1,)](q, kv, acc, s, N)
+main.wait_stream(comm)
+assert acc.tolist() == [sum(i + 10.0 * r for r in range(world)) for i in range(N)]
+nvshmem_barrier_all_on_stream()
+""",
+    "warps that put tokens": """
+@triton_dist.jit
+def dispatch(x, box, words, topk, T, N: tl.constexpr, W: tl.constexpr, CAP: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    if pid < W:
+        n = tl.load(topk + 2 * T + pid)
+        t = tid(0) // 32
+        while t < T:
+            e = tl.load(topk + t)
+            slot = tl.load(topk + T + t)
+            slot = t // 2  #+ wrong slot
+            if e == pid:
+                shmem.putmem_nbi_warp(box + (me * CAP + slot) * N, x + t * N, N * 4, e)  #! *
+            t += 4
+        __syncthreads()
+        shmem.fence()  #- no fence
+        if tid(0) == 0: shmem.signal_op(words + me, n + 1, shmem.NVSHMEM_SIGNAL_SET, pid)
+@triton_dist.jit
+def take(box, words, out, counts, N: tl.constexpr, CAP: tl.constexpr):
+    r = tl.program_id(0)
+    if tid(0) == 0: shmem.signal_wait_until(words + r, shmem.NVSHMEM_CMP_GT, 0)  #- no wait
+    __syncthreads()
+    n = ld(words + r, "sys", "acquire") - 1  #- no wait
+    n = tl.load(counts + r).to(tl.uint64) + 1  #+ no wait
+    i = tl.arange(0, N)
+    for k in range(0, CAP):
+        at = (r * CAP + k) * N + i
+        if k < tl.load(counts + r): tl.store(out + at, tl.load(box + at))  #! *
+    __syncthreads()
+    if tid(0) == 0: st(words + r, 0, "sys", "release")
+N, T, CAP = 16, 6, 6
+x, box, words = sym(N * T), sym(N * world * CAP), cleared(world)
+nvshmem_barrier_all_on_stream()
+for step in range(3):
+    e = [[(t + r * 2 + step) % world for t in range(T)] for r in range(world)]
+    x.copy_(torch.arange(N * T).cuda() + 1000.0 * rank + step)
+    slots = [e[rank][:t].count(e[rank][t]) for t in range(T)]
+    many = [e[rank].count(r) for r in range(world)]
+    topk = torch.tensor(e[rank] + slots + many, dtype=torch.int32).cuda()
+    counts = torch.tensor([e[r].count(rank) for r in range(world)], dtype=torch.int32).cuda()
+    out = torch.zeros(N * world * CAP).cuda()
+    dispatch[(world,)](x, box, words, topk, T, N, world, CAP)
+    take[(world,)](box, words, out, counts, N, CAP)
+    got = out.tolist()
+    for r in range(world):
+        rows = [t for t in range(T) if e[r][t] == rank]
+        for k, t in enumerate(rows): assert got[(r * CAP + k) * N] == t * N + 1000.0 * r + step, (rank, r, k)
+    nvshmem_barrier_all_on_stream()
+""",
+    "a look that is noted in memory": """
+@triton_dist.jit
+def noted(flag, seen):
+    v = ld_acquire(flag, "gpu")
+    tl.store(seen, v)
+    return v
+@triton_dist.jit
+def consume(flag, seen, out, n):
+    v = noted(flag, seen)
+    while v < n: v = noted(flag, seen)
+    __syncthreads()
+    tl.store(out, tl.load(seen))
+@triton_dist.jit
+def produce(x, flag, n):
+    for i in range(n):
+        tl.store(x + i, 1.0)
+        __syncthreads()
+        if tid(0) == 0: red_release(flag, 1, "gpu")
+n = 6
+s = torch.cuda.Stream()
+for call in range(3):
+    flag, seen, out = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+    x = torch.zeros(n).cuda()
+    s.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(s): consume[(1,)](flag, seen, out, n)
+    produce[(1,)](x, flag, n)
+    torch.cuda.current_stream().wait_stream(s)
+    assert out.tolist() == [n] and seen.tolist() == [n], (out, seen)
+""",
 }

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.triton._program import LOAD, SCATTER, STORE, TOUCH, Block, Elements, Part, rank_of
+from torchemu.frontends.triton import _granules
+from torchemu.frontends.triton._program import (
+    LOAD,
+    SCATTER,
+    STORE,
+    TOUCH,
+    Block,
+    Elements,
+    NoLookError,
+    Part,
+    rank_of,
+)
 from torchemu.language._program import ACQUIRES, ATOMIC, READS, RELAXED, RELEASES, WRITES
 
 _SECTOR = 32
@@ -63,6 +74,8 @@ def _parts(program: Block, flat: np.ndarray, hull: Hull, size: int, what: str) -
     lo, hi, _ = hull
     part = program.part(lo)
     if part is not None and hi <= part.end:
+        if hi > part.limit:
+            _granules.inside(part, lo, hi - lo)
         return part
     for i, address in enumerate(flat.tolist()):
         own = program.part(address)
@@ -130,7 +143,7 @@ def read(
 def _inside(program: Block, first: int, nbytes: int, size: int) -> Part | None:
     """The part that a run of elements is in; None where something is wrong with it."""
     part = program.part(first)
-    return part if part is not None and first + nbytes <= part.end and (first - part.start) % size == 0 else None
+    return part if part is not None and first + nbytes <= part.limit and (first - part.start) % size == 0 else None
 
 
 def read_run(program: Block, first: int, n: int, kind: np.dtype, what: str) -> Elements | None:
@@ -225,7 +238,13 @@ def _groups(program: Block, flat: np.ndarray) -> list[np.ndarray]:
 
 
 def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threads: bool = True) -> None:
-    """Stores elements at addresses, of which there is at least one; where one occurs again the last element wins."""
+    """Stores elements at addresses, of which there is at least one; where one occurs again the last element wins.
+
+    Raises:
+        NoLookError: the program only supposes what it would do.
+    """
+    if program.supposed is not None:
+        raise NoLookError
     size = values.dtype.itemsize
     hull = lo, hi, gaps = _hull(flat, size)
     part = _parts(program, flat, hull, size, what)

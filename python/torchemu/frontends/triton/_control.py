@@ -16,7 +16,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._operators import bits
-from torchemu.frontends.triton._program import LIBRARIES, Block, current, rank_of, running
+from torchemu.frontends.triton._program import LIBRARIES, Block, NoLookError, current, rank_of, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 
@@ -151,6 +151,10 @@ class Loop:
         Args:
             condition: what its evaluation has given.
             evaluate: evaluates it once more.
+
+        Raises:
+            TypeError: the condition is a block.
+            NoLookError: it would go on, in what the program only supposes.
         """
         if isinstance(condition, tensor) and condition.shape:
             raise TypeError(f"the condition of a while is a block of shape {list(condition.shape)}")
@@ -164,6 +168,8 @@ class Loop:
         else:
             again = bool(condition)
         if again:
+            if self._program.supposed is not None:  # nothing changes that it waits for
+                raise NoLookError
             self._watch()
         return again
 
@@ -187,7 +193,7 @@ class Loop:
         """Says which threads would go on with such memory: all, if the condition does not depend on the address only by
         a look."""
         program = self._program
-        kept = program.account, program.frame, program.effects
+        kept = program.account, program.frame, program.effects, program.loops, program.mask
         program.supposed, program.asked, program.account = memory, set(), _clock.Account()
         _clock.use(program.account)
         try:
@@ -196,7 +202,7 @@ class Loop:
             return program.all
         finally:
             program.supposed = None
-            program.account, frame, program.effects = kept
+            program.account, frame, program.effects, program.loops, program.mask = kept
             program.go_into(frame)
             _clock.use(program.account)
         return held if address in program.asked else program.all

@@ -7,23 +7,18 @@ import warnings
 import weakref
 
 from torchemu import runtime
-from torchemu.frontends.triton._program import Block, Part
+from torchemu.frontends.triton._program import Block, Part, asked
 from torchemu.language import _windows
-from torchemu.runtime.rank_local import RankLocal
 
 GRANULE = 512
 """Bytes of which an allocation has a multiple."""
-
-asked: RankLocal[dict[int, int]] = RankLocal(dict)
-"""The bytes that a program has asked for, by the first address of what it has got."""
 
 _warned: weakref.WeakKeyDictionary[runtime.World, set[tuple[str, int]]] = weakref.WeakKeyDictionary()
 
 
 def inside(part: Part, address: int, nbytes: int) -> None:
     """Warns once a line of what is beyond the end of an allocation and still in its granule."""
-    wanted = asked.get().get(part.start)
-    if wanted is None or address + nbytes <= part.start + wanted:
+    if not part.limit < address + nbytes <= part.end:
         return
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(runtime.PACKAGE):
@@ -33,8 +28,9 @@ def inside(part: Part, address: int, nbytes: int) -> None:
     if site in known:
         return
     known.add(site)
+    first, wanted = address - part.start, part.limit - part.start
     warnings.warn_explicit(
-        f"bytes {address - part.start} to {address - part.start + nbytes} of an allocation of {wanted} bytes are used; "
+        f"bytes {first} to {first + nbytes} of an allocation of {wanted} bytes are used; "
         f"they exist because memory comes in pieces of {GRANULE}",
         RuntimeWarning,
         *site,

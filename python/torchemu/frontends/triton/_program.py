@@ -17,6 +17,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
 from torchemu.language._program import Program
+from torchemu.runtime.rank_local import RankLocal
 
 if TYPE_CHECKING:
     from torchemu.frontends.triton._launching import GridLaunch
@@ -46,19 +47,31 @@ def rank_of(address: int) -> int:
     return (address >> _RANK_SHIFT) - 1
 
 
+asked: RankLocal[dict[int, int]] = RankLocal(dict)
+"""The bytes of symmetric memory that a program has asked for, by the first address of what it has got."""
+
+
+def _asked_for(start: int, nbytes: int) -> int:
+    """Returns so many bytes, or as many as the rank has asked for where it has the part that begins there on others."""
+    own = start + (runtime.current().rank - rank_of(start) << _RANK_SHIFT)
+    return asked.get().get(own, nbytes)
+
+
 class Part:
     """A rank's part of a window, in place.
 
     Attributes:
         start, end: its addresses.
+        limit: the end of what the program has asked for, from which on there may be more.
         rank: whose it is.
         data: its bytes.
     """
 
-    __slots__ = ("_typed", "data", "end", "rank", "start")
+    __slots__ = ("_typed", "data", "end", "limit", "rank", "start")
 
     def __init__(self, start: int, place: int, nbytes: int) -> None:
         self.start, self.end, self.rank = start, start + nbytes, rank_of(start)
+        self.limit = start + min(nbytes, _asked_for(start, nbytes))
         self.data = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(place))
         self._typed: dict[np.dtype, np.ndarray] = {}
 

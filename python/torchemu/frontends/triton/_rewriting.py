@@ -30,7 +30,7 @@ def rewritten(function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(definition, ast.FunctionDef):
         raise SyntaxError(f"{function.__qualname__} is no function that begins with def")
     _strip(definition)
-    body = _Body(code.co_filename, first)
+    body = _Body(code.co_filename, first, definition)
     entered = ast.Expr(value=_control_call("enter"))
     definition.body = [entered, *body.statements(definition.body)]
     for node in ast.walk(entered):
@@ -109,21 +109,42 @@ def _assigned(statements: Iterable[ast.stmt]) -> list[str]:
     return list(found)
 
 
+def _only_looks(loop: ast.While) -> bool:
+    """Reports whether a loop has its looks in its body, which only assigns what the condition is about."""
+    if any(isinstance(node, ast.Call) for node in ast.walk(loop.test)):
+        return False
+    used = {node.id for node in ast.walk(loop.test) if isinstance(node, ast.Name)}
+    return all(isinstance(s, ast.Assign) for s in loop.body) and not used.isdisjoint(_assigned(loop.body))
+
+
+def _read(node: ast.AST) -> set[str]:
+    """The names that are read, but for those of conditions of loops which only look."""
+    found = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else set()
+    parts = node.body if isinstance(node, ast.While) and _only_looks(node) else ast.iter_child_nodes(node)
+    return found.union(*map(_read, parts))
+
+
 class _Body(ast.NodeTransformer):
     """Rewrites the statements of a kernel.
 
     Args:
         file, first: where it is, for errors.
+        definition: the kernel.
     """
 
-    def __init__(self, file: str, first: int) -> None:
+    def __init__(self, file: str, first: int, definition: ast.FunctionDef) -> None:
         self._file, self._first, self._count = file, first, 0
+        self._read = _read(definition)
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Returns statements, rewritten."""
         result: list[ast.stmt] = []
-        for statement in body:
+        for i, statement in enumerate(body):
             made = self.visit(statement)
+            if isinstance(statement, ast.While) and self._looks_ahead(statement, body[:i]):
+                ahead = len(statement.body)
+                made[1:1] = result[-ahead:]
+                del result[-ahead:]
             for new in made if isinstance(made, list) else [made]:
                 for node in ast.walk(new):
                     if not hasattr(node, "lineno") and isinstance(node, ast.stmt | ast.expr):
@@ -138,6 +159,18 @@ class _Body(ast.NodeTransformer):
     def _error(self, node: ast.AST, text: str) -> SyntaxError:
         line = self._first + getattr(node, "lineno", 1) - 1
         return SyntaxError(text, (self._file, line, 1, linecache.getline(self._file, line)))
+
+    def _waits(self, loop: ast.While) -> bool:
+        """Reports whether a loop has its looks in its body, and all that they decide on is that it ends."""
+        if not _only_looks(loop):
+            return False
+        decisive = {node.id for node in ast.walk(loop.test) if isinstance(node, ast.Name)}
+        return self._read.isdisjoint(decisive.intersection(_assigned(loop.body)))
+
+    def _looks_ahead(self, loop: ast.While, before: list[ast.stmt]) -> bool:
+        """Reports whether the statements before a loop are those of its body: a first look, which is one of it."""
+        first = before[-len(loop.body) :]
+        return self._waits(loop) and list(map(ast.dump, first)) == list(map(ast.dump, loop.body))
 
     # -- statements
 
@@ -184,15 +217,24 @@ class _Body(ast.NodeTransformer):
         name, assigned = self._fresh(), _assigned(node.body)
         text = ast.unparse(node.test)
         begin = _control_call("Loop", _names(assigned), ast.Constant(value=text))
-        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        evaluate = ast.Lambda(args=nothing, body=self.visit(copy.deepcopy(node.test)))
-        test = _method(name, "goes", self.visit(node.test), evaluate)
+        again = self._again(node)
+        test = _method(name, "goes", self.visit(node.test), _name(again.name))
         body = self._iteration(name, self.statements(node.body), assigned)
         return [
             ast.Assign(targets=[_name(name, True)], value=begin),
+            again,
             ast.While(test=test, body=body, orelse=[]),
             ast.Expr(value=_method(name, "end")),
         ]
+
+    def _again(self, node: ast.While) -> ast.FunctionDef:
+        """Makes a function that evaluates a loop's condition once more, after its looks where these are its body."""
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        looks = copy.deepcopy(node.body) if self._waits(node) else []
+        held = ast.Return(value=self.visit(copy.deepcopy(node.test)))
+        return ast.FunctionDef(
+            name=self._fresh(), args=nothing, body=[*map(self.visit, looks), held], decorator_list=[]
+        )
 
     def visit_For(self, node: ast.For) -> Any:
         """Makes the counter a value, which may differ between threads."""

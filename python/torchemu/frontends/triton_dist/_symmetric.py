@@ -11,9 +11,9 @@ from typing import Any
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
-from torchemu.frontends.triton._granules import GRANULE, asked
+from torchemu.frontends.triton._granules import GRANULE
 from torchemu.frontends.triton._launching import Grid, GridLaunch
-from torchemu.frontends.triton._program import Part, current
+from torchemu.frontends.triton._program import Part, asked, current
 from torchemu.frontends.triton._shmem import sync_with, team_barrier
 from torchemu.language import _windows
 from torchemu.language._machine import machine_of
@@ -140,7 +140,11 @@ def allocate(shape: Any, dtype: Any) -> Any:
 
 
 def free(tensor: Any) -> None:
-    """Notes that the rank has given symmetric memory back: kernels may not be given it any more."""
+    """Notes that the rank has given symmetric memory back: kernels may not be given it any more.
+
+    Raises:
+        RuntimeError: the rank has done that already.
+    """
     buffer, context = buffer_of(tensor), runtime.current()
     heap = machine_of(context.world).heap
     window = 0 if buffer is None else heap.windows.get(buffer.memory, 0)

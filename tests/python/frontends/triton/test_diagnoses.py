@@ -103,6 +103,28 @@ def spins_on_a_copy(words):
         pass
 
 
+@triton.jit
+def meets(count, skips: tl.constexpr, of: tl.constexpr):
+    if tl.program_id(0) != skips:
+        tl.atomic_add(count, 1)
+        while tl.atomic_add(count, 0) < of:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("skips", "of", "says"),
+    [(2, 4, "1 of the 4 have ended: before it ends each"), (-1, 5, "all 4 wait: the loop is for more programs")],
+)
+def test_a_grid_that_waits_for_itself(skips: int, of: int, says: str) -> None:
+    def program(rank: int) -> None:
+        meets[(4,)](torch.zeros(1, dtype="int32").cuda(), skips, of)
+        torch.cuda.synchronize()
+
+    said = failure(2, program)
+    assert f'those of kernel "meets" wait at test_diagnoses.py:{line_of(meets, "while")}' in said
+    assert says in said
+
+
 def test_a_loop_that_looks_at_no_memory_has_no_end() -> None:
     def program(rank: int) -> None:
         spins_on_a_copy[(1,)](allocate(1))
@@ -360,6 +382,25 @@ def test_a_wait_for_more_words_than_there_are_is_a_warning() -> None:
         run(1, program, check=False)
 
 
+@triton.jit
+def stores_to(x, peer, N: tl.constexpr):
+    tl.store(dl.symm_at(x, peer) + tl.arange(0, N), 1)
+
+
+@pytest.mark.parametrize("peer", [0, 1])
+def test_a_store_beyond_what_was_asked_for_is_a_warning(peer: int) -> None:
+    def program(rank: int) -> None:
+        if rank == 0:
+            stores_to[(1,)](allocate(12), peer, 16)
+        else:
+            allocate(12)
+        torch.cuda.synchronize()
+
+    with pytest.warns(RuntimeWarning, match="bytes 0 to 128 of an allocation of 96 bytes are used") as warned:
+        run(2, program, check=False)
+    assert (warned[0].filename, warned[0].lineno) == (__file__, line_of(stores_to, "tl.store"))
+
+
 @triton.jit(do_not_specialize=["value"])
 def pushes(buffer, flags, WORLD: tl.constexpr, value):
     pid, rank = tl.program_id(0), dl.rank()
@@ -509,6 +550,15 @@ def test_freed_memory_is_refused(free: Callable[[Any], None]) -> None:
     assert re.search(
         r"argument words of kernel 'set_one' is symmetric memory that rank \d has freed at .*\.py:\d+", said
     )
+
+
+def test_memory_is_freed_once() -> None:
+    def program(rank: int) -> None:
+        words = allocate(4)
+        _symmetric.free(words)
+        _symmetric.free(words)
+
+    assert re.search(r"has freed this symmetric memory already, at .*test_diagnoses.py:\d+", failure(2, program))
 
 
 def test_memory_stays_after_the_end_of_the_library() -> None:
