@@ -176,6 +176,19 @@ def test_installed_packages(tmp_path: Path, name: str, flags: list[str], own: bo
     assert bool(loaded) != own
 
 
+@pytest.mark.parametrize(("records", "own"), [("plain-1.0.dist-info", False), ("plain.egg-info", True)])
+def test_packages_that_pip_has_put_elsewhere(tmp_path: Path, records: str, own: bool) -> None:
+    """pip install --target leaves its records; a folder of sources has others."""
+    written(tmp_path, "print('loaded')", "target/plain/__init__.py")
+    written(tmp_path, "", f"target/{records}/METADATA")
+    script = written(tmp_path, "import plain", "main.py")
+    path = os.pathsep.join([str(tmp_path / "target"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "3", str(script)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["loaded"] * (3 if own else 1)
+
+
 def test_classes_of_main(tmp_path: Path) -> None:
     text = """
         import dataclasses, inspect, pickle, typing
