@@ -556,6 +556,24 @@ def test_ranks_that_look_for_files(tmp_path: Path, clock: tuple[str, ...]) -> No
 # -- threads
 
 
+def test_packages_that_look_for_files_of_theirs_under_a_lock(tmp_path: Path) -> None:
+    """Other ranks would wait for the lock itself. So matplotlib looks for fonts while mmengine makes a visualizer."""
+    text = """
+        import os, threading
+        _lock = threading.Lock()
+        def find(path):
+            with _lock:
+                for _ in range(1000):
+                    os.path.exists(path)
+    """
+    written(tmp_path, text, "site-packages/finding.py")
+    program = "import sys; sys.path.append('site-packages'); import finding; finding.find('font'); print('found')"
+    script = written(tmp_path, program, "main.py")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "found\nfound\n"), done.stderr
+
+
 def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:
     """A rank's own are in test_threads.py."""
     text = """
