@@ -89,6 +89,9 @@ def folder(tmp_path, monkeypatch):
     (folder / "spoken_package").mkdir()
     (folder / "spoken_package/__init__.py").write_text("from .inner import RANK\n")
     (folder / "spoken_package/inner.py").write_text("import os\nRANK = int(os.environ['RANK'])\n")
+    (folder / "spoken_package/setting.py").write_text(
+        "import torch.distributed\nfrom . import inner\ndef set_group(value): inner.group = value\n"
+    )
     (folder / "spoken_package/last.py").write_text("from . import RANK\nfrom .inner import RANK as R\n")
     monkeypatch.syspath_prepend(str(folder))
     yield folder
@@ -122,6 +125,23 @@ def test_what_functions_keep_is_a_ranks_own(folder):
     program()
     assert sys.modules["spoken_of"].group is None and sys.modules["spoken_of"].calls == 0
     program()  # the module is loaded still
+
+
+def test_what_a_packages_modules_set_in_each_other_is_a_ranks_own(folder):
+    """YOLOX's launcher sets the group of a machine so, and wants it to be set by nobody before."""
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        from spoken_package import inner, setting
+
+        dist.init_process_group("gloo")
+        assert not hasattr(inner, "group")
+        setting.set_group(dist.get_rank())
+        dist.barrier()
+        assert inner.group == dist.get_rank()
+
+    program()
+    program()
 
 
 def test_what_modules_make_of_the_environment_is_a_ranks_own(folder):
