@@ -574,6 +574,47 @@ def test_packages_that_look_for_files_of_theirs_under_a_lock(tmp_path: Path) -> 
     assert (done.returncode, done.stdout) == (0, "found\nfound\n"), done.stderr
 
 
+def test_a_packages_thread_writes_what_ranks_put_into_a_queue(tmp_path: Path) -> None:
+    """Handlers of loguru's do so with enqueue=True, in programs that spawn their ranks."""
+    text = """
+        import multiprocessing, threading
+        kept = []
+        class Handler:
+            def __init__(self, path):
+                self.path, self.queue = path, multiprocessing.get_context().SimpleQueue()
+                self.lock = threading.Lock()
+                self.thread = threading.Thread(target=self.write, daemon=True)
+                self.thread.start()
+            def emit(self, line):
+                with self.lock:
+                    self.queue.put(line)
+            def write(self):
+                while (line := self.queue.get()) is not None:
+                    with open(self.path, "a") as file:
+                        file.write(line)
+    """
+    written(tmp_path, text, "site-packages/handling.py")
+    program = """
+        import sys; sys.path.append("site-packages")
+        import torch.multiprocessing as mp
+        def worker(rank):
+            import handling
+            for i in range(3):
+                handling.kept[0].emit(f"{rank} {i}\\n")
+        if __name__ == "__main__":
+            import handling
+            handling.kept.append(handling.Handler("log.txt"))
+            mp.spawn(worker, nprocs=2)
+            handling.kept[0].queue.put(None)
+            handling.kept[0].thread.join()
+    """
+    script = written(tmp_path, program, "main.py")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted((tmp_path / "log.txt").read_text().splitlines()) == [f"{r} {i}" for r in range(2) for i in range(3)]
+
+
 def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:
     """A rank's own are in test_threads.py."""
     text = """
