@@ -15,7 +15,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.launch.blocking import loads_a_package
+from torchemu.launch.blocking import is_programs_own, loads_a_package
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 from torchemu.runtime.waiting import MICROSECOND, look, sleep
@@ -62,7 +62,8 @@ def _of_process(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A rank that looks for a file again and again may wait for another rank to write it."""
+    """A rank's program that looks for a file again and again may wait for another rank to write it. Packages that do
+    so with nothing between look for files of theirs, and may hold a lock."""
 
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -71,7 +72,7 @@ def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
             return real(*args, **kwargs)
         context = runtime.current()
         again = process.looks_again(name, path, go.HostTime(context.world.handle, context.rank))
-        if again and context.is_host and not loads_a_package() and not _is_for_a_traceback():
+        if again and context.is_host and is_programs_own() and not loads_a_package() and not _is_for_a_traceback():
             process.clock_reads += 1  # files may come from somewhere else: it is no deadlock so soon
             look(min(MICROSECOND * again, _LONGEST), f"os.{name}({path!r})")
             process.looked_at = go.HostTime(context.world.handle, context.rank)

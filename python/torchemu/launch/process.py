@@ -151,7 +151,7 @@ class Process:
             self.exits.run()
         finally:
             for stream in (sys.stdout, sys.stderr, *self._output):
-                if stream is not None and not stream.closed:
+                if stream is not None and not getattr(stream, "closed", False):
                     stream.flush()
 
     def _hand_to_hook(self, error: BaseException) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from queue import Empty, Full
 from typing import Any
 
 from torchemu.multiprocessing._helper import Closing
-from torchemu.multiprocessing._shared import Copied, Shared, access, limit
+from torchemu.multiprocessing._shared import Copied, Shared, access, access_to_put, is_beside, limit
 from torchemu.runtime.waiting import Line
+
+_STEP = 0.001
+"""Seconds between two looks of a thread that is beside the schedule."""
+
+_sleep = time.sleep  # the process's
 
 
 class SimpleQueue(Shared):
@@ -24,11 +30,13 @@ class SimpleQueue(Shared):
         """Appends a copy of an object."""
         self._check_open()
         packed = Copied(obj)
-        access(self)
+        access_to_put(self)
         self._add(packed)
 
     def get(self) -> Any:
         """Takes the first object; waits for one."""
+        if is_beside():
+            return self._awaited().unpacked()
         self._check_open()
         access(self)
         return self._first(None).unpacked()
@@ -50,6 +58,14 @@ class SimpleQueue(Shared):
     def _add(self, packed: Copied) -> None:
         if not self._takers.call_next(packed):
             self._items.append(packed)
+
+    def _awaited(self) -> Copied:
+        """Waits as threads do that are none of a rank's: those by which loggers write, say."""
+        while True:
+            try:
+                return self._items.popleft()
+            except IndexError:
+                _sleep(_STEP)
 
     def _first(self, ps: int | None) -> Copied:
         if self._items:
@@ -80,7 +96,7 @@ class Queue(SimpleQueue):
         """
         self._check_open()
         packed = Copied(obj)
-        access(self)
+        access_to_put(self)
         if self._has_room():
             self._add(packed)
         else:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from typing import Any
 
 from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.runtime import footprints
+from torchemu.runtime.frames import is_installed
 from torchemu.runtime.waiting import MICROSECOND, Trail, reach
 
 _ACCESS = MICROSECOND
@@ -35,6 +39,23 @@ def access(shared: Shared | None = None) -> None:
     if shared is not None:
         shared._trail.follow()
         shared._trail.leave()
+
+
+def access_to_put(shared: Shared) -> None:
+    """Gets at an object to which the caller of the caller adds something. That of an installed package, a logger's
+    handler say, may hold a lock, for which other ranks would stop the process: no time passes in which they run."""
+    if not is_installed(sys._getframe(2).f_code.co_filename):
+        access(shared)
+        return
+    footprints.use()
+    shared._trail.follow()
+    shared._trail.leave()
+
+
+def is_beside() -> bool:
+    """Reports whether the caller is a thread that an installed package has started: it is beside the schedule."""
+    world = runtime.current().world
+    return world.is_open and not world.is_here and not go.forked
 
 
 def limit(timeout: float | None) -> int | None:

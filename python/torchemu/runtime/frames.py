@@ -22,6 +22,16 @@ _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 """Parts of the paths of installed packages, which may be in a folder of the standard library."""
 
 
+def _targets(paths: str) -> tuple[str, ...]:
+    """Returns the folders of a search path that pip has installed packages into, as with --target: it has left its
+    records there."""
+    folders = [os.path.join(os.path.abspath(path), "") for path in paths.split(os.pathsep) if os.path.isdir(path)]
+    return tuple(folder for folder in folders if any(name.endswith(".dist-info") for name in os.listdir(folder)))
+
+
+_TARGETS = _targets(os.environ.get("PYTHONPATH", ""))
+
+
 def is_ours(file: str) -> bool:
     """Reports whether a file is torchemu's."""
     return file.startswith(runtime.PACKAGE)
@@ -34,7 +44,7 @@ def is_pythons(file: str) -> bool:
 
 def is_installed(file: str) -> bool:
     """Reports whether a file is of an installed package."""
-    return any(part in file for part in _INSTALLED)
+    return any(part in file for part in _INSTALLED) or file.startswith(_TARGETS)
 
 
 def of_program(files: Iterable[str], ours: Callable[[str], bool] = is_ours) -> list[bool]:

@@ -176,6 +176,19 @@ def test_installed_packages(tmp_path: Path, name: str, flags: list[str], own: bo
     assert bool(loaded) != own
 
 
+@pytest.mark.parametrize(("records", "own"), [("plain-1.0.dist-info", False), ("plain.egg-info", True)])
+def test_packages_that_pip_has_put_elsewhere(tmp_path: Path, records: str, own: bool) -> None:
+    """pip install --target leaves its records; a folder of sources has others."""
+    written(tmp_path, "print('loaded')", "target/plain/__init__.py")
+    written(tmp_path, "", f"target/{records}/METADATA")
+    script = written(tmp_path, "import plain", "main.py")
+    path = os.pathsep.join([str(tmp_path / "target"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "3", str(script)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["loaded"] * (3 if own else 1)
+
+
 def test_classes_of_main(tmp_path: Path) -> None:
     text = """
         import dataclasses, inspect, pickle, typing
@@ -541,6 +554,65 @@ def test_ranks_that_look_for_files(tmp_path: Path, clock: tuple[str, ...]) -> No
 
 
 # -- threads
+
+
+def test_packages_that_look_for_files_of_theirs_under_a_lock(tmp_path: Path) -> None:
+    """Other ranks would wait for the lock itself. So matplotlib looks for fonts while mmengine makes a visualizer."""
+    text = """
+        import os, threading
+        _lock = threading.Lock()
+        def find(path):
+            with _lock:
+                for _ in range(1000):
+                    os.path.exists(path)
+    """
+    written(tmp_path, text, "site-packages/finding.py")
+    program = "import sys; sys.path.append('site-packages'); import finding; finding.find('font'); print('found')"
+    script = written(tmp_path, program, "main.py")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "found\nfound\n"), done.stderr
+
+
+def test_a_packages_thread_writes_what_ranks_put_into_a_queue(tmp_path: Path) -> None:
+    """Handlers of loguru's do so with enqueue=True, in programs that spawn their ranks."""
+    text = """
+        import multiprocessing, threading
+        kept = []
+        class Handler:
+            def __init__(self, path):
+                self.path, self.queue = path, multiprocessing.get_context().SimpleQueue()
+                self.lock = threading.Lock()
+                self.thread = threading.Thread(target=self.write, daemon=True)
+                self.thread.start()
+            def emit(self, line):
+                with self.lock:
+                    self.queue.put(line)
+            def write(self):
+                while (line := self.queue.get()) is not None:
+                    with open(self.path, "a") as file:
+                        file.write(line)
+    """
+    written(tmp_path, text, "site-packages/handling.py")
+    program = """
+        import sys; sys.path.append("site-packages")
+        import torch.multiprocessing as mp
+        def worker(rank):
+            import handling
+            for i in range(3):
+                handling.kept[0].emit(f"{rank} {i}\\n")
+        if __name__ == "__main__":
+            import handling
+            handling.kept.append(handling.Handler("log.txt"))
+            mp.spawn(worker, nprocs=2)
+            handling.kept[0].queue.put(None)
+            handling.kept[0].thread.join()
+    """
+    script = written(tmp_path, program, "main.py")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted((tmp_path / "log.txt").read_text().splitlines()) == [f"{r} {i}" for r in range(2) for i in range(3)]
 
 
 def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:

@@ -113,6 +113,23 @@ def test_a_run_without_standard_output(tmp_path: Path) -> None:
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
+def test_a_stream_of_the_programs_own_only_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python takes a stream that does not say whether it is closed for open, as it ends."""
+    text = """
+        import sys
+        class Told:
+            def __init__(self, stream): self.stream = stream
+            def write(self, text): self.stream.write(text.upper())
+            def flush(self): pass
+        sys.stdout = Told(sys.stdout)
+        print("said")
+    """
+    program = str(written(tmp_path, text))
+    assert cli.main(["run", "--torch", "numpy", "--nproc-per-node", "1", program]) == 0
+    own = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    assert capsys.readouterr().out == own.stdout == "SAID\n"
+
+
 def test_characters_that_the_locale_does_not_have() -> None:
     status, _, errors = printing("topology", "show", "sips2", **ASCII)
     said = (

@@ -31,6 +31,7 @@ from torchemu.frontends.torch import (
     hooks,
     host_tensors,
     import_locks,
+    instances,
     launching,
     libraries,
     loading,
@@ -87,6 +88,7 @@ def install(run: Session, seed: int) -> None:
     checkpoints.install(run)
     loading.install(run)
     rpc.install(run)
+    instances.install(run)
     packages.install(run)
     import_locks.install(run)
     workers.install(run)

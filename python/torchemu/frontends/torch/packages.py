@@ -187,7 +187,8 @@ class Variables:
         """Notes those of a module that has just been executed."""
         names = _set_by(code) if code is not None else set()
         if code is not None:
-            self._all += [Variable(owner, name) for owner, name in _remembered(module, code)]
+            new = [pair for pair in _remembered(module, code) if not self._has(*pair)]
+            self._all += [Variable(owner, name) for owner, name in new]
         if _package(module.__name__) in SETTING:
             self._all += [Variable(module, name) for name in sorted(names)]
             return
@@ -197,6 +198,11 @@ class Variables:
             counters = _set_on(kind, code) if code is not None else set()
             self._all += [Variable(kind, name) for name in sorted({*_registries(kind), *counters})]
         self._all += [Defaults(function) for owner in (module, *_classes(module)) for function in _counting(owner)]
+
+    def _has(self, owner: Any, name: str) -> bool:
+        """Reports whether a variable is noted: a module's by its own functions, and by those of another one."""
+        known = (variable for variable in self._all if isinstance(variable, Variable))
+        return any(variable.owner is owner and variable.name == name for variable in known)
 
     def note_attributes(self, module: types.ModuleType) -> None:
         """Notes attributes of its classes."""
@@ -276,8 +282,8 @@ def _set_by(code: types.CodeType) -> set[str]:
 
 
 def _remembered(module: types.ModuleType, code: types.CodeType) -> list[tuple[Any, str]]:
-    """Returns the attributes that functions of a module, of which it is given the code, set on functions and objects of
-    its package: a cache of groups, say."""
+    """Returns the attributes that functions of a module, of which it is given the code, set on functions, modules and
+    objects of its package: a cache of groups, say."""
     names = {pair for inner in _functions(code) for pair in _stored(inner)}
     found = [(vars(module).get(owner), attribute) for owner, attribute in sorted(names)]
     return [(owner, attribute) for owner, attribute in found if _remembers(owner, _package(module.__name__))]
@@ -305,9 +311,12 @@ def _stored(code: types.CodeType) -> Iterator[tuple[str, str]]:
 
 
 def _remembers(owner: Any, package: str) -> bool:
-    """Returns whether what a global name stands for is a function, or an object of a class of the package."""
+    """Returns whether what a global name stands for is a function, or a module or an object of a class of the
+    package."""
     if isinstance(owner, types.FunctionType):
         return True
+    if isinstance(owner, types.ModuleType):
+        return _package(owner.__name__) == package
     is_object = not isinstance(owner, type | types.ModuleType) and hasattr(owner, "__dict__")
     return is_object and _package(type(owner).__module__) == package
 

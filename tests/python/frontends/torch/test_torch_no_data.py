@@ -129,6 +129,49 @@ def test_statistics_of_several_ranks_take_what_they_take_with_data(tmp_path):
     assert sorted(without.stdout.splitlines()) == sorted(with_data.stdout.splitlines())
 
 
+INFERENCE = {
+    "flexible attention": ("no_grad", "flex_attention(rand(1, 4, 16, 8), rand(1, 2, 16, 8), rand(1, 2, 16, 8), "
+    "score_mod=lambda score, b, h, q, k: torch.where(q >= k, score, -1e9), enable_gqa=True)"),
+    "repeated heads": ("inference_mode", "rand(2, 3, 4).repeat_interleave(2, dim=1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INFERENCE)
+def test_operations_are_charged_alike_without_gradients(name, tmp_path):
+    """There the mode sees what PyTorch otherwise takes apart first."""
+    script, (mode, operation) = tmp_path / "operation.py", INFERENCE[name]
+    script.write_text(
+        "import torch\nfrom torch.nn.attention.flex_attention import flex_attention\n"
+        "def rand(*shape): return torch.rand(*shape, device='cuda')\n"
+        "start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))\n"
+        f"with torch.{mode}():\n"
+        f"    start.record()\n    out = {operation}\n    end.record()\ntorch.cuda.synchronize()\n"
+        "print(start.elapsed_time(end), out.shape, out.stride(), out.device)\n"
+    )
+    with_data, without = (run(*flags, "--nproc-per-node", 1, script) for flags in ([], ["--no-data"]))
+    assert (with_data.returncode, without.returncode) == (0, 0), without.stderr
+    assert without.stdout == with_data.stdout
+
+
+def test_a_parameter_without_dimensions_is_trained_in_the_same_time(tmp_path):
+    """DistributedDataParallel compares shapes in C++, which looks at elements."""
+    script = tmp_path / "scale.py"
+    script.write_text(
+        "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
+        "class Scale(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.by = torch.nn.Parameter(torch.tensor(0.5))\n"
+        "    def forward(self, x): return self.by * x\n"
+        "model = torch.nn.parallel.DistributedDataParallel(Scale().to(f'cuda:{dist.get_rank()}'))\n"
+        "start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))\nstart.record()\n"
+        "model(torch.ones(4, device=f'cuda:{dist.get_rank()}')).sum().backward()\n"
+        "end.record()\ntorch.cuda.synchronize()\n"
+        "print(dist.get_rank(), start.elapsed_time(end), model.module.by.grad.shape, flush=True)\n"
+    )
+    with_data, without = (run(*flags, "--nproc-per-node", 2, script) for flags in ([], ["--no-data"]))
+    assert (with_data.returncode, without.returncode) == (0, 0), without.stderr
+    assert sorted(without.stdout.splitlines()) == sorted(with_data.stdout.splitlines())
+
+
 def test_losses_that_look_at_targets_are_refused(tmp_path):
     script = tmp_path / "loss.py"
     script.write_text(

@@ -89,6 +89,9 @@ def folder(tmp_path, monkeypatch):
     (folder / "spoken_package").mkdir()
     (folder / "spoken_package/__init__.py").write_text("from .inner import RANK\n")
     (folder / "spoken_package/inner.py").write_text("import os\nRANK = int(os.environ['RANK'])\n")
+    (folder / "spoken_package/setting.py").write_text(
+        "import torch.distributed\nfrom . import inner\ndef set_group(value): inner.group = value\n"
+    )
     (folder / "spoken_package/last.py").write_text("from . import RANK\nfrom .inner import RANK as R\n")
     monkeypatch.syspath_prepend(str(folder))
     yield folder
@@ -122,6 +125,23 @@ def test_what_functions_keep_is_a_ranks_own(folder):
     program()
     assert sys.modules["spoken_of"].group is None and sys.modules["spoken_of"].calls == 0
     program()  # the module is loaded still
+
+
+def test_what_a_packages_modules_set_in_each_other_is_a_ranks_own(folder):
+    """YOLOX's launcher sets the group of a machine so, and wants it to be set by nobody before."""
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        from spoken_package import inner, setting
+
+        dist.init_process_group("gloo")
+        assert not hasattr(inner, "group")
+        setting.set_group(dist.get_rank())
+        dist.barrier()
+        assert inner.group == dist.get_rank()
+
+    program()
+    program()
 
 
 def test_what_modules_make_of_the_environment_is_a_ranks_own(folder):
@@ -217,3 +237,56 @@ def test_contexts_of_pytorch_are_a_ranks_own():
     ):
         before = getattr(module, name)
         assert entered(enter(first), functools.partial(getattr, module, name)) == (first, before)
+
+
+KEEPING = """
+from collections import OrderedDict
+
+class ManagerMeta(type):
+    def __init__(cls, *args):
+        cls._instance_dict = OrderedDict()
+        super().__init__(*args)
+
+class Manager(metaclass=ManagerMeta):
+    def __init__(self, name):
+        self.name, self.values = name, []
+
+    @classmethod
+    def get_instance(cls, name):
+        if name not in cls._instance_dict:
+            cls._instance_dict[name] = cls(name)
+        return cls._instance_dict[name]
+"""
+
+
+def test_instances_that_mmengine_keeps_are_a_ranks_own(tmp_path, monkeypatch):
+    """A class of it, and one of another package's, as mmengine's loggers and visualizers are."""
+    package = tmp_path / "site-packages/mmengine/utils"
+    package.mkdir(parents=True)
+    for file in (package.parent / "__init__.py", package / "__init__.py"):
+        file.write_text("")
+    (package / "manager.py").write_text(KEEPING)
+    (tmp_path / "site-packages/of_mmengine.py").write_text(
+        "from mmengine.utils.manager import Manager\nclass Logger(Manager): pass\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        from mmengine.utils.manager import Manager
+        from of_mmengine import Logger
+
+        dist.init_process_group("gloo")
+        for kind in (Manager, Logger):
+            kind.get_instance("run").values.append(dist.get_rank())
+        for kind in (Manager, Logger):
+            dist.barrier()
+            assert kind.get_instance("run").values == [dist.get_rank()]
+            assert list(kind._instance_dict) == ["run"]
+
+    try:
+        program()
+        program()
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("mmengine", "of_mmengine")]:
+            del sys.modules[name]

@@ -73,6 +73,22 @@ def test_packed_sequences_come_back_padded_on_the_device(kind):
     torch.testing.assert_close(*found)
 
 
+@torchemu.distributed(world_size=2, torch="real")
+def test_a_tensor_made_like_another_is_where_that_is():
+    """By methods from before dtypes: a type says where a tensor is, as its name does."""
+    here = torch.device("cuda", int(os.environ["RANK"]))
+    torch.cuda.set_device(here)
+    like, on_host = torch.rand(2, device=here), torch.rand(3, requires_grad=True)
+    for made in (like.new(4), like.new([1, 2]), like.new(torch.Size([1])), like.new(), torch.arange(4).type_as(like)):
+        assert (made.device, made.type()) == (here, like.type())
+    assert like.new([1, 2]).tolist() == [1, 2] and torch.arange(3).type_as(like).tolist() == [0, 1, 2]
+    assert like.new(2, device="cuda:0").device == torch.device("cuda:0")
+    assert on_host.new(2).device == like.type_as(on_host).device == torch.device("cpu")
+    assert like.type_as(like) is like
+    (on_host.type_as(like) * 2).sum().backward()
+    assert on_host.grad.tolist() == [2, 2, 2]
+
+
 @one
 def test_dtypes_for_which_only_cuda_has_kernels():
     whole = torch.tensor([1, 3, 3, 7])

@@ -123,3 +123,26 @@ def type_(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, dtype, non_blocking, **kwargs)
 
     return type_
+
+
+def type_as(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Makes Tensor.type_as of PyTorch's: a tensor's type says where it is, which C++ takes for the host."""
+
+    def type_as(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """Tensor.type_as."""
+        return original(self, other) if places.of(self) is places.of(other) else to(self, other)
+
+    return type_as
+
+
+def new(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Makes Tensor.new of PyTorch's, by which programs made tensors like another one before there were others."""
+
+    def new(self: torch.Tensor, *given: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        """Tensor.new."""
+        where = self.device if device is None else places.meant(device)
+        if places.of(self) is None and (where is None or not places.is_simulated(where)):
+            return original(self, *given, device=device, **kwargs)
+        return to(original(self, *given, **kwargs), where)
+
+    return new

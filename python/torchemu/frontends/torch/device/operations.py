@@ -234,7 +234,7 @@ def learned(func: Any) -> Operation:
     arguments = {a.name for a in func._schema.arguments}
     if space not in _NAMESPACES:
         kind = "foreign"
-    elif name in _KINDS:
+    elif name in _KINDS and not (_KINDS[name] == "read" and _is_composite(func)):  # its parts say what is read
         kind = _KINDS[name]
     elif name in _NO_WORK and "device" not in arguments:
         kind = "view"

@@ -87,6 +87,8 @@ def put(replaced: Replacements) -> None:
             "data_ptr": storages.data_ptr,
             "copy_": device_copies.copy_(_base.copy_),
             "type": device_copies.type_(_base.type),
+            "type_as": device_copies.type_as(_base.type_as),
+            "new": device_copies.new(_base.new),
             "is_meta": _IS_META,
             "pin_memory": _pin_memory,
             "is_pinned": _is_pinned,

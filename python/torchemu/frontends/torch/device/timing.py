@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 
 from torchemu.frontends.torch.device import (
     assumptions,
@@ -25,7 +26,7 @@ from torchemu.frontends.torch.device import (
 )
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import call_site, go
-from torchemu.frontends.torch.device.operations import Operation, of, result_place
+from torchemu.frontends.torch.device.operations import KNOWN, Operation, of, result_place
 from torchemu.frontends.torch.device.places import META, Place, honestly
 
 _empty_strided = torch.empty_strided
@@ -90,7 +91,7 @@ def standing_in(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Returns tensors of the same shapes, where the given ones are, each with one element for all."""
     made = []
     for tensor in tensors:
-        one, at = torch.zeros(1, dtype=tensor.dtype, device=places.STATED_HOST), places.of(tensor)
+        one, at = torch.zeros((), dtype=tensor.dtype, device=places.STATED_HOST), places.of(tensor)
         made.append((one if at is None else places.name(one, at)).expand(tensor.shape))
     return made
 
@@ -105,6 +106,8 @@ class TimingMode(RankMode):
             return NotImplemented if dispatch.TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
         if fakes.are_made():
             return fakes.handed_on(func, args, kwargs)
+        if func not in KNOWN and isinstance(func, HigherOrderOperator):
+            return self.higher(func, args, kwargs or {})
         op = of(func, args, kwargs)
         return _TIMED[op.kind](self, op, args, kwargs or {})
 
