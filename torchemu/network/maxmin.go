@@ -161,7 +161,7 @@ func (n *Network) relevel(l int32) {
 		n.findAllDemands(x)
 		x.level = c.level(x.capacity << c.shift)
 	case share > x.level:
-		n.findDemands()
+		n.findDemands(x)
 		x.level = c.level(left)
 	default:
 		x.level = share
@@ -170,8 +170,8 @@ func (n *Network) relevel(l int32) {
 	x.spare = c.spare(x)
 }
 
-// divide lists the takers of a link, which are the flows that it has held back, and those that come with more, as if they
-// demanded everything. It returns what the others leave to them, the level if they take all of that, and whether the takers
+// divide lists the takers of a link, which are the flows that it has held back, and those that come with more, and what they
+// have. It returns what the others leave to them, the level if they take all of that, and whether the takers
 // are apart: whether the others demand less than the link's next level whatever the takers demand.
 //
 // For if one of the others were not below that level the level would be no more than the share, by which the takers alone
@@ -186,7 +186,7 @@ func (c *filling) divide(x *link) (left, share uint64, isApart bool) {
 	for _, m := range x.members { // without a branch, for no processor can predict who takes
 		rate := c.rates[m.flow]
 		_, less := bits.Sub64(rate, x.level, 0)
-		demands[count] = demand{unreached, m.flow}
+		demands[count] = demand{rate, m.flow}
 		count += 1 - less
 		rate = rate >> 1 & -less
 		most = max(most, rate)
@@ -203,21 +203,23 @@ func (c *filling) divide(x *link) (left, share uint64, isApart bool) {
 	return left, each<<1 | 1, most+uint64(flows) < each
 }
 
-// findDemands works out what the listed takers demand.
-func (n *Network) findDemands() {
+// findDemands works out what those of the listed takers of a link demand that it has held back.
+func (n *Network) findDemands(x *link) {
 	for k := range n.filling.demands {
 		d := &n.filling.demands[k]
-		d.rate = n.demand(d.flow)
+		if d.rate == x.level {
+			d.rate = n.demand(d.flow)
+		}
 	}
 }
 
-// findAllDemands lists what all flows of a link demand of it. Whoever is not a taker has what it demands.
+// findAllDemands lists what all flows of a link demand of it. Whoever it has not held back has what it demands.
 func (n *Network) findAllDemands(x *link) {
 	c := &n.filling
 	c.demands = c.demands[:0]
 	for _, m := range x.members {
 		rate := c.rates[m.flow]
-		if rate >= x.level {
+		if rate == x.level {
 			rate = n.demand(m.flow)
 		}
 		c.demands = append(c.demands, demand{rate, m.flow})
