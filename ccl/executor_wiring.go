@@ -119,7 +119,7 @@ func (w *wiring) findTurns(s *Schedule, queues int, queue func(step int) int) {
 // remembers its last pair.
 func (w *wiring) findPairs(s *Schedule) {
 	w.pair = make([]uint32, len(s.Steps))
-	known := make(map[pair]uint32)
+	known := newPairNumbers(s)
 	last := make([]uint32, s.World)
 	for i := range s.Steps {
 		at := s.pair(&s.Steps[i])
@@ -135,14 +135,53 @@ func (w *wiring) findPairs(s *Schedule) {
 	}
 }
 
-func (w *wiring) number(known map[pair]uint32, at pair) uint32 {
-	k, ok := known[at]
+func (w *wiring) number(known *pairNumbers, at pair) uint32 {
+	k, ok := known.find(at)
 	if !ok {
 		k = uint32(len(w.pairs))
 		w.pairs = append(w.pairs, at)
-		known[at] = k
+		known.note(at, k)
 	}
 	return k
+}
+
+// pairNumbers are the numbers of pairs: in a table if a schedule has so many steps that the table is small beside them,
+// which is the faster one where most ranks send to most.
+type pairNumbers struct {
+	world  int
+	table  []uint32 // by src·world+dst: one more than the number, or 0; nil: all are among the others
+	others map[pair]uint32
+}
+
+func newPairNumbers(s *Schedule) *pairNumbers {
+	known := &pairNumbers{world: s.World, others: map[pair]uint32{}}
+	if places := s.World * s.World; places <= 4*len(s.Steps) {
+		known.table = make([]uint32, places)
+	}
+	return known
+}
+
+// place is where the table has a pair.
+func (p *pairNumbers) place(at pair) int { return int(at.src)*p.world + int(at.dst) }
+
+// isListed says whether the table has a pair: not what a switch does.
+func (p *pairNumbers) isListed(at pair) bool { return p.table != nil && at.dst >= 0 }
+
+func (p *pairNumbers) find(at pair) (k uint32, ok bool) {
+	if p.isListed(at) {
+		k = p.table[p.place(at)]
+		return k - 1, k > 0
+	}
+	k, ok = p.others[at]
+	return k, ok
+}
+
+func (p *pairNumbers) note(at pair, k uint32) {
+	if p.isListed(at) {
+		p.table[p.place(at)] = k + 1
+		return
+	}
+	p.others[at] = k
 }
 
 func (w *wiring) findFirst(s *Schedule) {

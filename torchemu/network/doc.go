@@ -45,8 +45,9 @@
 //
 // A link whose flows could all go at their peaks at once constrains nobody. Only when the peaks add up to more than
 // the bandwidth (the link is contended) are rates computed, once for each instant at which flows came or went and
-// after all of these, by progressive filling. It looks only at flows over links on which something is new since the last
-// filling: see maxmin.go. Links that cannot be full before others are full are left out altogether: see slack.go.
+// after all of these. They are those of progressive filling, and made of the last ones: from links whose flows are new to
+// others, as far as rates change. See maxmin.go. Links that cannot be full before others are full are left out altogether:
+// see slack.go.
 //
 // The flows that share links have one event together, for the first of them to finish.
 //

@@ -50,7 +50,7 @@ func (n *Network) Leftover() string {
 func (n *Network) CompareWithRefilling() string {
 	want := n.refill()
 	for f, rate := range want {
-		if got := n.filling.claims[f].rate; got != rate {
+		if got := n.filling.rates[f] >> 1; got != rate {
 			return fmt.Sprintf("flow %d of %d has the rate %d/2^%d, want %d", f, len(want), got, n.filling.shift, rate)
 		}
 		if s := n.shares[f].rate; s.value<<(n.filling.shift-s.shift) != rate && s.shift <= n.filling.shift {

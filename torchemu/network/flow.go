@@ -37,6 +37,7 @@ func (n *Network) newFlow(segment int32, bytes int64, s Sink, token uint64) int3
 		n.flows = append(n.flows, flow{})
 		n.shares = append(n.shares, share{})
 		n.filling.claims = append(n.filling.claims, claim{})
+		n.filling.rates = append(n.filling.rates, 0)
 		n.departures.places = append(n.departures.places, none)
 	} else {
 		n.freeFlow = n.flows[f].next

@@ -7,13 +7,10 @@ import "github.com/torchemu/torchemu/torchemu/sim"
 type link struct {
 	capacity uint64 // bytes per second: what a fault leaves of slack.nominal
 	load     uint64 // the peaks of its members, added up
-	used     uint64 // the rates of its members, added up roughly
-	level    uint64 // at which it was full when its flows were last rated, see filling; unreached when it was not
+	level    uint64 // at which it is full; unreached when it is not
+	spare    int64  // while rates are computed: see roughBits
 	members  []member
-	place    int32 // while rates are computed and it is not clean: its place in filling.pending
-	state    state // while rates are computed
-	changed  bool  // flows came or went while it was contended: listed in sharing.changed
-	joined   bool  // some of them came
+	changed  bool // flows came or went while it was contended: listed in sharing.changed
 }
 
 // contended says whether the members may have to go slower than their peaks.
@@ -29,8 +26,9 @@ func (n *Network) enter(f int32, finish sim.Time) {
 	s.member = true
 	s.places = s.places[:0]
 	n.makeRoom(seg.peak.rate)
-	peak := seg.peak.rate << n.filling.shift
-	n.filling.claims[f] = claim{rate: peak, peak: peak, first: seg.first, end: seg.first}
+	peak := seg.peak.rate << n.filling.shift << 1
+	n.filling.rates[f] = peak
+	n.filling.claims[f] = claim{peak: peak, first: seg.first, end: seg.first}
 	for _, l := range n.route[seg.first:seg.tight] {
 		n.enterLink(f, l, seg.peak.rate)
 	}
@@ -46,9 +44,7 @@ func (n *Network) enterLink(f, l int32, peak uint64) {
 	s.places = append(s.places, int32(len(x.members)))
 	x.members = append(x.members, member{f, hop})
 	x.load += peak
-	x.used += rough(n.filling.claims[f].rate)
 	if x.contended() {
-		x.joined = true
 		n.noteChange(l)
 	}
 }
@@ -64,7 +60,6 @@ func (n *Network) exit(f int32) {
 			n.noteChange(l)
 		}
 		x.load -= seg.peak.rate
-		x.used -= rough(n.filling.claims[f].rate)
 		last := len(x.members) - 1
 		moved := x.members[last]
 		x.members[places[hop]] = moved

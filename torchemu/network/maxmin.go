@@ -2,90 +2,56 @@ package network
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
-// Max-min fair rates come from progressive filling: all flows grow together until a link is full, or a flow has reached
-// its peak; these flows stay at that level while the others grow on. Here the filling of one instant repeats that of
-// the one before as far as nothing has changed.
+// Max-min fair rates are what progressive filling gives: all flows grow together until a link is full, or a flow has
+// reached its peak; these flows stay at that level while the others grow on. A link's level is where it gets full, and a
+// flow's rate is the least of its peak and the levels of its links.
 //
-// A link is clean up to the level at which something else may happen on it than last time. What a clean link does is
-// known: if it was full at a level last time it is full there again, and its flows keep their rates. So only flows over
-// dirty links are open, that is, have to be looked at.
+// What a flow demands of a link is what its peak and its other links leave to it. The level of a link follows from the
+// demands of its flows: it is the least one that is the bandwidth without what those take who demand less, divided by the
+// number of the others and rounded down. If there is none, the link can meet all demands.
 //
-//   - Flows came or went on a link. As long as its flows have the rates that they had (new ones count with their peaks)
-//     it can differ from last time only where it was full then or would be full now, so it is due to get dirty there.
-//   - An open flow comes to its last rate. If a clean link, full at this level, holds it there, or its peak does, it is
-//     settled. If not it grows on, which is new: its links are dirty from this level on if they were full last time.
-//     The others are watched.
-//   - A watched link was not full, and few come to be, since its flows are settled elsewhere before. So it holds back
-//     nobody until all flows are settled. If it has been given away more than once then, it is as if its flows had come
-//     just now, and what has changed is filled again.
-//   - A dirty link is full. Its open flows are settled at this level. For those that went on last time that is new: it
-//     leaves more to others, on its clean links. These are due where they were full, and not at all if they were not.
+// Levels and rates that fit one another in this way are those of progressive filling, to the last bit. For take two such
+// solutions, and the least rate that a flow has in one of them and not in the other, where it has more. In the one a link
+// is full at that rate. Whoever has less there has the same in both, so that the link's level is no higher in the other,
+// and the flow cannot have more.
 //
-// That this gives, bit by bit, what filling everything from 0 gives, follows by induction over the levels: a link's level
-// is a function of its bandwidth, of the rates of its flows that are settled at lower levels, and of the number of the
-// others, and for clean links none of these differs. Levels are sums and quotients of whole numbers, so it does not
-// matter in which order they are worked out. Links that are full at one level give it to their flows together: dividing
-// rounds down, so that one of them, looked at after another's flows are settled, might seem to have a little left.
-//
-// Filling again comes to an end: of the watched links that are full after all, the one that is full at the lowest level
-// stays so, because nothing changes below that level any more.
+// So it does not matter how the solution is found, and each is made of the one before. A link is stale when flows over it
+// came or went, or got another rate from another link. Its level is worked out anew, and if its flows get other rates from
+// that their other links are stale. The stale link with the lowest level comes first: since levels follow from lower ones,
+// few links are stale twice. It ends: the links that are lowest in the solution have their level for good once they have
+// been looked at; after that, those that come next.
 
-// filling is the working memory of progressive filling. Rates are whole numbers here, in units of 2^-shift bytes per
-// second; shift leaves room for the widest link that has been shared.
+// filling is the working memory for that. Rates and levels are whole numbers here, in units of 2^-shift bytes per second;
+// shift leaves room for the widest link that has been shared. They are kept with one bit more, the lowest: it is set in
+// levels and in the rates that follow from them, and not in peaks. So a peak is below a level that is as high: nothing is
+// lost by rounding for a flow that comes to its peak.
 type filling struct {
-	shift uint8
-	round uint64 // counts fillings; marks the flows that one has settled
+	shift  uint8
+	rates  []uint64 // by flow
+	claims []claim  // by flow
 
-	claims []claim // by flow
-
-	open    []opening
-	lowest  uint64   // no open flow has a lower next
-	pending []onLink // links that are not clean, as long as something may happen on them
-	next    uint64   // nothing happens on links below this level
-	stale   bool     // perhaps not at it either: what was to happen there does so later, or not at all
-	reached []int32  // the links on which something happens there
-	touched []int32  // all links that have not been clean throughout
-	moved   []int32  // flows that were settled at another rate than they had
+	stale   agenda
+	demands []demand // on the link that is looked at
+	moved   []int32  // flows that got another rate, some of them several times
 }
 
-// claim is what filling needs to know of a flow that shares links.
+// claim is what else filling needs to know of a flow that shares links.
 type claim struct {
-	rate    uint64
-	peak    uint64
-	settled uint64 // the last round that settled it
-	open    int32  // one more than its place in filling.open; 0 when it is not there
-	first   int32  // it is on the links Network.route[first:end]
-	end     int32
+	peak  uint64
+	first int32 // it is on the links Network.route[first:end]
+	end   int32
 }
 
-// opening is an open flow.
-type opening struct {
-	next uint64 // the level at which it may settle by itself: its last rate, or its peak
+// demand is what a flow demands of a link.
+type demand struct {
+	rate uint64
 	flow int32
 }
-
-// onLink is what may happen on a link that is not clean.
-type onLink struct {
-	residual uint64 // bandwidth that is not given away yet
-	level    uint64 // where it happens: residual for each of the takers, 0 while that is to be worked out; or where it is due
-	takers   uint32 // open flows; 1 while the link is due
-	link     int32
-}
-
-// state is what filling knows of a link.
-type state uint8
-
-const (
-	clean   state = iota
-	due           // it gets dirty at a known level
-	watched       // it was not full, and has flows that grow
-	dirty
-	spent // it was dirty, and all its flows are settled
-)
 
 // unreached is a level above all.
 const unreached = 1<<64 - 1
@@ -97,60 +63,22 @@ const mostShift = 62
 func (n *Network) rerate(now sim.Time) {
 	c := &n.filling
 	c.moved = c.moved[:0]
-	c.begin()
 	for k := 0; k < len(n.changed); k++ {
 		n.makeRoom(n.links[n.changed[k]].capacity)
 	}
 	for _, l := range n.changed {
 		x := &n.links[l]
-		level := x.level // if flows only left it is not full any earlier
-		if x.joined {
-			level = min(level, n.full(x))
+		x.changed = false
+		if x.spare = c.spare(x); x.spare < 0 {
+			c.expire(x, l)
 		}
-		x.changed, x.joined = false, false
-		n.expect(l, level)
 	}
 	n.changed = n.changed[:0]
-	n.fill()
-	for n.findOverrun() {
-		n.fill()
+	for len(c.stale) > 0 {
+		n.relevel(c.stale.pop())
 	}
 	n.apply(now)
 }
-
-// begin makes ready for a filling.
-func (c *filling) begin() {
-	c.round++
-	c.touched = c.touched[:0]
-	c.lowest, c.next, c.stale = unreached, unreached, false
-}
-
-// findOverrun makes all links clean after a filling, and has the watched ones get dirty that turn out to be full. It says
-// whether there are any.
-func (n *Network) findOverrun() bool {
-	c := &n.filling
-	overrun := c.reached[:0]
-	for _, l := range c.touched {
-		x := &n.links[l]
-		if x.state == watched && x.used > x.capacity<<c.shift>>roughBits {
-			overrun = append(overrun, l)
-		}
-		x.state = clean
-	}
-	c.reached = overrun
-	c.begin()
-	for _, l := range overrun {
-		n.expect(l, n.full(&n.links[l]))
-	}
-	return len(c.pending) > 0
-}
-
-// roughBits is how many bits of a rate do not count in a sum of rates, so that two million flows do not overflow it.
-const roughBits = 20
-
-// rough is a rate as it counts in a sum, rounded up: filling rounds down, so that each flow may leave less than there
-// seems to be, by less than 1.
-func rough(rate uint64) uint64 { return rate>>roughBits + 1 }
 
 // makeRoom sees to it that rates have room for so many bytes per second. If they had more fraction bits so far all are
 // worked out anew: that happens as often as links are shared that are wider than all before.
@@ -160,304 +88,193 @@ func (n *Network) makeRoom(bytesPerSecond uint64) {
 	if shift >= c.shift {
 		return
 	}
-	for _, d := range n.departures.heap {
-		f := &c.claims[d.flow]
-		f.rate >>= c.shift - shift
-		f.peak >>= c.shift - shift
-	}
+	less := c.shift - shift
 	c.shift = shift
+	for _, d := range n.departures.heap {
+		c.rates[d.flow] = shorten(c.rates[d.flow], less)
+		c.claims[d.flow].peak = shorten(c.claims[d.flow].peak, less)
+	}
 	for l := range n.links {
 		x := &n.links[l]
-		x.used = 0
-		for _, m := range x.members {
-			x.used += rough(c.claims[m.flow].rate)
+		if x.level != unreached {
+			x.level = shorten(x.level, less)
 		}
 		if x.contended() {
-			x.level = 0 // in the old unit it says nothing
 			n.noteChange(int32(l))
 		}
 	}
 }
 
-// full is the level at which a link is full if no flow over it exceeds the rate that it has.
-func (n *Network) full(x *link) uint64 {
-	if !x.contended() {
-		return unreached
+// shorten takes fraction bits from a rate or level.
+func shorten(rate uint64, bits uint8) uint64 { return rate>>bits&^1 | rate&1 }
+
+// link.spare is by how much rates over a link may grow, in units of 2^roughBits, until it may be full. Where every change
+// matters, since it is full, that is -aside/2; and aside is added as long as the link is stale, when none does. So it is
+// more than aside/4 only for stale links, and for those that are not contended.
+const (
+	roughBits = 24
+	aside     = 1 << 62
+)
+
+// rough is a rate in these units, rounded up: a link may be full although each flow leaves a little less than 1 of it. The
+// rates of a million flows add up to less than aside/2.
+func rough(rate uint64) int64 { return int64(rate>>1>>roughBits) + 1 }
+
+// spare works out link.spare.
+func (c *filling) spare(x *link) int64 {
+	switch {
+	case x.level != unreached:
+		return -aside / 2
+	case !x.contended():
+		return aside
 	}
-	c, takers := &n.filling, len(x.members)
-	level := x.capacity << c.shift / uint64(takers)
-	for {
-		left, over := x.capacity<<c.shift, 0
-		for _, m := range x.members {
-			if r := c.claims[m.flow].rate; r < level {
-				left -= r
-			} else {
-				over++
-			}
+	left := int64(x.capacity << c.shift >> roughBits)
+	for _, m := range x.members {
+		left -= rough(c.rates[m.flow])
+	}
+	return left
+}
+
+// expire makes a link stale that has nothing to spare.
+func (c *filling) expire(x *link, l int32) {
+	if x.level == unreached && !x.contended() {
+		x.spare = aside // it was not counted
+		return
+	}
+	x.spare += aside
+	level := x.level
+	if level == unreached {
+		level = quotient(x.capacity<<c.shift, uint32(len(x.members))) << 1 // it cannot be full before
+	}
+	c.stale.push(expired{level, l})
+}
+
+// relevel works out the level of a stale link, and gives its flows the rates that follow.
+func (n *Network) relevel(l int32) {
+	c, x := &n.filling, &n.links[l]
+	if x.spare >= aside { // it was nearly full, but other flows have become slower since
+		x.spare -= aside
+		return
+	}
+	switch left, share, isApart := c.divide(x); {
+	case !isApart:
+		n.findAllDemands(x)
+		x.level = c.level(x.capacity << c.shift)
+	case share > x.level:
+		n.findDemands(x)
+		x.level = c.level(left)
+	default:
+		x.level = share
+	}
+	n.assign(x.level)
+	x.spare = c.spare(x)
+}
+
+// divide lists the takers of a link, which are the flows that it has held back, and those that come with more, and what they
+// have. It returns what the others leave to them, the level if they take all of that, and whether the takers
+// are apart: whether the others demand less than the link's next level whatever the takers demand.
+//
+// For if one of the others were not below that level the level would be no more than the share, by which the takers alone
+// could go, but for being rounded down: by less than the number of all flows.
+func (c *filling) divide(x *link) (left, share uint64, isApart bool) {
+	if x.level == unreached {
+		return 0, 0, false
+	}
+	flows := len(x.members)
+	demands := slices.Grow(c.demands[:0], flows)[:flows]
+	count, sum, most, carries := uint64(0), uint64(0), uint64(0), uint64(0)
+	for _, m := range x.members { // without a branch, for no processor can predict who takes
+		rate := c.rates[m.flow]
+		_, less := bits.Sub64(rate, x.level, 0)
+		demands[count] = demand{rate, m.flow}
+		count += 1 - less
+		rate = rate >> 1 & -less
+		most = max(most, rate)
+		sum, less = bits.Add64(sum, rate, 0)
+		carries += less
+	}
+	c.demands = demands[:count]
+	whole := x.capacity << c.shift
+	if count == 0 || carries > 0 || sum > whole {
+		return 0, 0, false
+	}
+	left = whole - sum
+	each := quotient(left, uint32(count))
+	return left, each<<1 | 1, most+uint64(flows) < each
+}
+
+// findDemands works out what those of the listed takers of a link demand that it has held back.
+func (n *Network) findDemands(x *link) {
+	for k := range n.filling.demands {
+		d := &n.filling.demands[k]
+		if d.rate == x.level {
+			d.rate = n.demand(d.flow)
 		}
-		switch over {
-		case 0:
-			return unreached
-		case takers:
+	}
+}
+
+// findAllDemands lists what all flows of a link demand of it. Whoever it has not held back has what it demands.
+func (n *Network) findAllDemands(x *link) {
+	c := &n.filling
+	c.demands = c.demands[:0]
+	for _, m := range x.members {
+		rate := c.rates[m.flow]
+		if rate == x.level {
+			rate = n.demand(m.flow)
+		}
+		c.demands = append(c.demands, demand{rate, m.flow})
+	}
+}
+
+// demand is what a flow's peak and its links leave to it. Stale ones do not count, one of which is looked at now: if others
+// of them leave less they will say so.
+func (n *Network) demand(i int32) uint64 {
+	f := &n.filling.claims[i]
+	least := f.peak
+	for _, l := range n.route[f.first:f.end] {
+		if x := &n.links[l]; x.spare < aside/4 {
+			least = min(least, x.level)
+		}
+	}
+	return least
+}
+
+// level is the level at which the listed demands use up a bandwidth.
+func (c *filling) level(bandwidth uint64) uint64 {
+	level, left, takers := uint64(0), bandwidth, uint64(len(c.demands))
+	for takers > 0 {
+		next := max(quotient(left, uint32(takers)), 1)<<1 | 1
+		if next == level {
 			return level
 		}
-		level, takers = left/uint64(over), over
-	}
-}
-
-// expect has a clean link get dirty at a level, unless it does so before.
-func (n *Network) expect(l int32, level uint64) {
-	switch x := &n.links[l]; {
-	case level == unreached:
-	case x.state == clean:
-		n.attend(l, due, onLink{level: level, takers: 1, link: l})
-	default:
-		p := &n.filling.pending[x.place]
-		n.filling.hasten(p, min(p.level, level))
-	}
-}
-
-// attend notes what may happen on a link that has been clean.
-func (n *Network) attend(l int32, s state, p onLink) {
-	c, x := &n.filling, &n.links[l]
-	x.state, x.place = s, int32(len(c.pending))
-	c.pending = append(c.pending, p)
-	c.touched = append(c.touched, l)
-	c.next = min(c.next, p.level)
-}
-
-// hasten has something happen on a link at a level that is not above the one that it was expected at.
-func (c *filling) hasten(p *onLink, level uint64) {
-	p.level = level
-	c.next = min(c.next, level)
-}
-
-// putOff has something happen later on a link than was to be expected.
-func (c *filling) putOff(p *onLink) {
-	c.stale = c.stale || p.level == c.next
-	p.level = 0
-}
-
-// drop forgets a link on which nothing can happen any more.
-func (n *Network) drop(x *link, s state) {
-	c := &n.filling
-	c.stale = c.stale || c.pending[x.place].level == c.next
-	last := c.pending[len(c.pending)-1]
-	n.links[last.link].place = x.place
-	c.pending[x.place] = last
-	c.pending = c.pending[:len(c.pending)-1]
-	x.state = s
-}
-
-// taint makes a link dirty from a level on. A link that is not contended any more constrains nobody: only those are opened
-// whom it may have held back.
-func (n *Network) taint(l int32, level uint64) {
-	c, x := &n.filling, &n.links[l]
-	p := onLink{link: l, residual: x.capacity << c.shift}
-	for _, m := range x.members {
-		f := &c.claims[m.flow]
-		switch {
-		case f.open > 0:
-			p.takers++
-		case f.settled == c.round || f.rate < level:
-			p.residual -= min(f.rate, p.residual)
-		default:
-			c.reopen(m.flow)
-			p.takers++
+		level, left, takers = next, bandwidth, 0
+		for _, d := range c.demands {
+			_, less := bits.Sub64(d.rate, level, 0)
+			takers += 1 - less
+			left -= d.rate >> 1 & -less
 		}
 	}
-	x.level = unreached
-	if x.state != clean {
-		n.drop(x, clean)
-	}
-	switch {
-	case !x.contended():
-	case p.takers == 0:
-		x.state = spent
-	default:
-		p.level = p.share()
-		n.attend(l, dirty, p)
-	}
+	return unreached
 }
 
-// share is what is left for each of the takers of a link.
-func (p *onLink) share() uint64 { return max(quotient(p.residual, p.takers), 1) }
-
-// reopen has a flow looked at.
-func (c *filling) reopen(i int32) {
-	f := &c.claims[i]
-	c.open = append(c.open, opening{f.rate, i})
-	f.open = int32(len(c.open))
-	c.lowest = min(c.lowest, f.rate)
-}
-
-// shut takes a flow from the open ones.
-func (c *filling) shut(f *claim) {
-	last := c.open[len(c.open)-1]
-	c.open[f.open-1] = last
-	c.claims[last.flow].open = f.open
-	c.open = c.open[:len(c.open)-1]
-	f.open = 0
-}
-
-// fill settles all open flows.
-func (n *Network) fill() {
-	c := &n.filling
-	for len(c.open)+len(c.pending) > 0 {
-		if c.stale {
-			c.findNext()
+// assign gives the listed flows what they demand, up to a level, and makes the other links stale to which that matters.
+func (n *Network) assign(level uint64) {
+	c, links := &n.filling, n.links
+	for _, d := range c.demands {
+		rate, last := min(d.rate, level), c.rates[d.flow]
+		if rate == last {
+			continue
 		}
-		switch {
-		case c.next <= c.lowest && n.taintReached():
-		case c.lowest <= c.next && n.settleBelow():
-		default:
-			n.saturate()
-		}
-	}
-}
-
-// findNext finds the level at which something happens on links.
-func (c *filling) findNext() {
-	c.next, c.stale = unreached, false
-	for i := range c.pending {
-		p := &c.pending[i]
-		if p.level == 0 {
-			p.level = p.share()
-		}
-		c.next = min(c.next, p.level)
-	}
-}
-
-// taintReached finds the links on which something happens next. It makes those dirty that are not, and says whether there
-// were any.
-func (n *Network) taintReached() (found bool) {
-	c := &n.filling
-	c.reached = c.reached[:0]
-	for i := range c.pending {
-		if c.pending[i].level == c.next {
-			c.reached = append(c.reached, c.pending[i].link)
-		}
-	}
-	level := c.next
-	for _, l := range c.reached {
-		if n.links[l].state == due {
-			n.taint(l, level)
-			found = true
-		}
-	}
-	return found
-}
-
-// saturate settles the open flows of the links that are full now.
-func (n *Network) saturate() {
-	c := &n.filling
-	level := c.next
-	for _, l := range c.reached {
-		n.links[l].level = level
-		for _, m := range n.links[l].members {
-			if c.claims[m.flow].open > 0 {
-				n.settle(m.flow, level)
+		c.rates[d.flow] = rate
+		c.moved = append(c.moved, d.flow)
+		more := rough(rate) - rough(last)
+		f := &c.claims[d.flow]
+		for _, l := range n.route[f.first:f.end] {
+			x := &links[l]
+			if x.spare -= more; x.spare < 0 {
+				c.expire(x, l)
 			}
 		}
-	}
-}
-
-// settleBelow looks at the open flows that come to their next level before something happens on links. It says whether it
-// has changed anything.
-func (n *Network) settleBelow() bool {
-	c := &n.filling
-	changed := n.settleNext(c.next)
-	for changed && c.lowest < c.next {
-		n.settleNext(c.next)
-	}
-	return changed
-}
-
-// settleNext looks at the open flows that come to their next level first: below the given one, or to their peak there.
-// It says whether more has to be done below that level.
-func (n *Network) settleNext(level uint64) (found bool) {
-	c := &n.filling
-	at, rest := c.lowest, uint64(unreached)
-	c.lowest = unreached
-	for k := 0; k < len(c.open); {
-		o := c.open[k]
-		if o.next == at && (at < level || c.claims[o.flow].peak == at) {
-			found = true
-			if n.comeTo(o.flow, at) {
-				continue // another is in its place now
-			}
-		}
-		rest = min(rest, c.open[k].next)
-		k++
-	}
-	c.lowest = min(c.lowest, rest)
-	return found || at < level
-}
-
-// comeTo settles a flow at its next level, or lets it grow on, up to its peak at most.
-func (n *Network) comeTo(i int32, level uint64) (settled bool) {
-	c := &n.filling
-	f := &c.claims[i]
-	links := n.route[f.first:f.end]
-	if f.peak == level {
-		n.settle(i, level)
-		return true
-	}
-	for _, l := range links {
-		if n.links[l].level == level {
-			n.settle(i, level)
-			return true
-		}
-	}
-	c.open[f.open-1].next = f.peak
-	for _, l := range links {
-		n.grow(l, level)
-	}
-	return false
-}
-
-// grow takes note that a flow will have more of a link than last time, from a level on.
-func (n *Network) grow(l int32, level uint64) {
-	switch x := &n.links[l]; {
-	case x.state > due || !x.contended():
-	case x.state == clean && x.level == unreached:
-		x.state = watched
-		n.filling.touched = append(n.filling.touched, l)
-	default:
-		n.taint(l, level)
-	}
-}
-
-// settle fixes a flow's rate.
-func (n *Network) settle(i int32, rate uint64) {
-	c := &n.filling
-	f := &c.claims[i]
-	c.shut(f)
-	last := f.rate
-	f.settled, f.rate = c.round, rate
-	if last != rate {
-		c.moved = append(c.moved, i)
-	}
-	more := rough(rate) - rough(last)
-	for _, l := range n.route[f.first:f.end] {
-		x := &n.links[l]
-		x.used += more
-		switch {
-		case x.state == dirty:
-			n.give(x, rate)
-		case last != rate && x.state <= due && x.contended():
-			n.expect(l, x.level)
-		}
-	}
-}
-
-// give settles one of the takers of a link.
-func (n *Network) give(x *link, rate uint64) {
-	p := &n.filling.pending[x.place]
-	p.residual -= min(rate, p.residual)
-	n.filling.putOff(p)
-	if p.takers--; p.takers == 0 {
-		n.drop(x, spent)
 	}
 }
 
@@ -465,10 +282,10 @@ func (n *Network) give(x *link, rate uint64) {
 func (n *Network) apply(now sim.Time) {
 	c := &n.filling
 	for _, i := range c.moved {
-		f, s := &c.claims[i], &n.shares[i]
-		r := rate{f.rate, c.shift}
-		if f.rate == f.peak {
-			r = rate{value: f.peak >> c.shift} // the same rate in the same words: a flow that was never slower keeps its finish
+		s, value := &n.shares[i], c.rates[i]>>1
+		r := rate{value, c.shift}
+		if atPeak := c.rates[i]&1 == 0; atPeak {
+			r = rate{value: value >> c.shift} // the same rate in the same words: a flow that was never slower keeps its finish
 		}
 		if s.rate == r {
 			continue
