@@ -215,6 +215,7 @@ def test_sparse_tensors_are_on_devices():
         "sum": lambda s, d: (s + s).to_dense(),
         "scaled": lambda s, d: (2 * s).to_dense(),
         "csr": lambda s, d: d.to_sparse_csr() @ d,
+        "dense of csr": lambda s, d: d.to_sparse_csr().to_dense(),
     }.items():
         got = function(on_device, dense.cuda())
         assert got.device.type == "cuda", name

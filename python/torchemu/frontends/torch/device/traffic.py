@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_STRIDED = torch.strided
+
 Counted = tuple[int, int, str]
 """Bytes that a kernel moves, elements that it takes, and its way through memory."""
 
@@ -62,7 +64,7 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
         size = first.numel()
         if size > elements:
             return nbytes + written, size, ALIKE
-        is_vectorized = first.is_contiguous() or first.stride() == out.stride()
+        is_vectorized = first.layout is not _STRIDED or first.is_contiguous() or first.stride() == out.stride()
     else:
         is_vectorized = all(t.is_contiguous() for t in _several(first))
     is_vectorized = is_vectorized and not (written and nbytes % written)
@@ -95,12 +97,12 @@ def _several(operand: Any) -> Sequence[Tensor]:
 
 def size(tensor: Tensor) -> int:
     """Returns the bytes of a tensor; 0 of a sparse one, whose parts are tensors."""
-    return int(tensor.nbytes) if tensor.layout is torch.strided else 0
+    return int(tensor.nbytes) if tensor.layout is _STRIDED else 0
 
 
 def copied(source: Tensor, out: Tensor) -> Counted:
     """Returns what a copy on a device takes."""
-    is_dense = source.layout is torch.strided and out.layout is torch.strided
+    is_dense = source.layout is _STRIDED and out.layout is _STRIDED
     return size(source) + size(out), out.numel(), way(source, out) if is_dense else ALIKE
 
 
