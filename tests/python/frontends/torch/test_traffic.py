@@ -49,6 +49,8 @@ COUNTED = {
     "x.clone().scatter_(1, classes[:, None], 1.0)": ("scatter_", 2 * ROWS * 4 + ROWS * 8, ROWS, "vector"),
     "x.clone().index_add_(0, three, y[:3])": ("index_add_", 3 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x.index_add(0, three, y[:3])": ("index_add", 9 * WIDTH * 4 + 24 + 8 * ALL, 3 * WIDTH, "vector"),
+    "x.clone().index_fill_(1, three, 2.0)": ("index_fill_", 3 * ROWS * 4 + 24, 3 * ROWS, "vector"),
+    "one.clone().index_fill_(0, three[:1], 2.0)": ("index_fill_", 4 + 8, 1, "vector"),
     "x.clone().index_put_((three,), one)": ("index_put_", 2 * 3 * WIDTH * 4 + 4 + 24, 3 * WIDTH, "vector"),
     "x.clone().index_put_((three,), y[:3])": ("index_put_", 3 * 3 * WIDTH * 4 + 24, 3 * WIDTH, "vector"),
     "x.clone().index_put_((mask,), one)": ("index_put_", 2 * ALL * 4 + 4 + ALL, ALL, "vector"),

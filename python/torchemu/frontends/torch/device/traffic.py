@@ -164,13 +164,18 @@ def _places(of: Tensor, indices: Any) -> int:
     return max(i.numel() for i in given) * (of.numel() // indexed if indexed else 0)
 
 
-def _rows(by: int, source: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
-    """Counts operations that write rows of their first operand, those of a source."""
+def _rows(passes: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
+    """Counts operations that write rows of their first operand: a dimension, indices, and a source or one value.
+
+    Args:
+        passes: how often they read or write as much as the rows have.
+    """
 
     def count(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
-        given = args[source]
-        elements = given.numel() if isinstance(given, Tensor) and given.dim() else _places(out, [args[by]])
-        return 3 * elements * out.itemsize + _in_memory(args[by]), elements
+        given, along = args[3], out.shape[args[1]] if out.dim() else 1
+        one = out.numel() // along if along else 0
+        elements = given.numel() if isinstance(given, Tensor) and given.dim() else args[2].numel() * one
+        return passes * elements * out.itemsize + _in_memory(args[2]), elements
 
     return count
 
@@ -197,8 +202,8 @@ def _of_table(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
 
 _PLACED = {
     "scatter": _written(2, 3), "scatter_add": _written(2, 3), "scatter_reduce": _written(2, 3),
-    "index_put": _written(1, 2), "index_add": _rows(2, 3), "index_copy": _rows(2, 3), "index_reduce": _rows(2, 3),
-    "index_fill": _rows(2, 3),
+    "index_put": _written(1, 2), "index_add": _rows(3), "index_reduce": _rows(3), "index_copy": _rows(2),
+    "index_fill": _rows(1),
 }  # fmt: skip
 
 PARTS: dict[str, Callable[[Sequence[Any], Tensor], tuple[int, int]]] = {
