@@ -76,6 +76,24 @@ def test_attention_with_dropout_and_a_causal_mask():
 
 
 @torchemu.distributed(world_size=1, torch="real")
+@pytest.mark.parametrize("randomness", ["same", "different"])
+def test_dropout_within_vmap(randomness):
+    x = torch.ones(64, 256, device="cuda")
+    out = torch.func.vmap(lambda row: functional.dropout(row, 0.5), randomness=randomness)(x)
+    assert out.device == x.device and set(out.unique().tolist()) == {0.0, 2.0}
+    assert all(torch.equal(row, out[0]) for row in out) is (randomness == "same")
+
+
+@torchemu.distributed(world_size=1, torch="real")
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_dropout_is_drawn_again_where_a_checkpoint_is(reentrant):
+    model, x = nn.Dropout(0.5), torch.ones(64, device="cuda", requires_grad=True)
+    out = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=reentrant)
+    out.sum().backward()
+    assert torch.equal(x.grad, out.detach()) and 0 < out.count_nonzero() < 64
+
+
+@torchemu.distributed(world_size=1, torch="real")
 def test_what_may_be_a_view_may_be_a_copy():
     part = torch.ones(2, 4, 8, device="cuda").chunk(2, dim=2)[1]
     with torch._C._AutoDispatchBelowAutograd():

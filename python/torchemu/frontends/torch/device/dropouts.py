@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import norms
+from torchemu.frontends.torch.device import norms, places
 from torchemu.frontends.torch.device.patches import Replacements
 
 
@@ -20,7 +20,8 @@ def put(replaced: Replacements) -> None:
     def dropout(input: Any, p: float, train: bool) -> Any:  # noqa: A002 (PyTorch's name)
         if train and 0 < p < 1 and norms.is_plain_on_device(input) and input.numel():
             return torch.native_dropout(input, p, True)[0]
-        return original(input, p, train)
+        with places.made_at(places.of(input)):  # vmap makes noise in C++, to which the input is the host's
+            return original(input, p, train)
 
     replaced.put(torch, "dropout", dropout)
     replaced.put(type(torch._VF), "dropout", staticmethod(dropout))
