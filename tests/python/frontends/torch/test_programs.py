@@ -77,11 +77,28 @@ def test_attention_with_dropout_and_a_causal_mask():
 
 @torchemu.distributed(world_size=1, torch="real")
 @pytest.mark.parametrize("randomness", ["same", "different"])
-def test_dropout_within_vmap(randomness):
-    x = torch.ones(64, 256, device="cuda")
-    out = torch.func.vmap(lambda row: functional.dropout(row, 0.5), randomness=randomness)(x)
-    assert out.device == x.device and set(out.unique().tolist()) == {0.0, 2.0}
+@pytest.mark.parametrize("dropout", [functional.dropout, functional.feature_alpha_dropout, functional.alpha_dropout])
+def test_dropout_within_vmap(dropout, randomness):
+    x = torch.ones(64, 256, 1, device="cuda")
+    out = torch.func.vmap(lambda row: dropout(row, 0.5, training=True), randomness=randomness)(x)
+    assert out.device == x.device and len(out.unique()) == 2
     assert all(torch.equal(row, out[0]) for row in out) is (randomness == "same")
+
+
+@torchemu.distributed(world_size=1, torch="real")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # PyTorch's own, for derivatives forwards
+@pytest.mark.parametrize("derivatives", [torch.func.jacfwd, torch.func.jacrev, torch.func.hessian])
+def test_derivatives_of_functions(derivatives):
+    """Of tanh(x @ w), and of what is added up of that, as on the host."""
+    x, w = torch.linspace(-1, 1, 4), torch.linspace(-1, 1, 12).reshape(4, 3)
+
+    def of(x, w):
+        out = torch.tanh(x @ w)
+        return out.sum() if derivatives is torch.func.hessian else out
+
+    found = derivatives(of)(x.cuda(), w.cuda())
+    assert found.device.type == "cuda"
+    torch.testing.assert_close(found.cpu(), derivatives(of)(x, w))
 
 
 @torchemu.distributed(world_size=1, torch="real")

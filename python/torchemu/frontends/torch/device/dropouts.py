@@ -14,14 +14,35 @@ from torchemu.frontends.torch.device.patches import Replacements
 
 def put(replaced: Replacements) -> None:
     """Puts it in place where programs and torch.nn call it."""
-    original = torch.dropout
+    original = _placed(torch.dropout)
 
     @functools.wraps(original)
     def dropout(input: Any, p: float, train: bool) -> Any:  # noqa: A002 (PyTorch's name)
         if train and 0 < p < 1 and norms.is_plain_on_device(input) and input.numel():
             return torch.native_dropout(input, p, True)[0]
-        with places.made_at(places.of(input)):  # vmap makes noise in C++, to which the input is the host's
+        return original(input, p, train)
+
+    _put(replaced, "dropout", dropout)
+    for name in _OTHERS:
+        _put(replaced, name, _placed(getattr(torch, name)))
+
+
+_OTHERS = [
+    f"{name}{end}" for name in ("feature_dropout", "alpha_dropout", "feature_alpha_dropout") for end in ("", "_")
+]
+
+
+def _put(replaced: Replacements, name: str, function: Any) -> None:
+    replaced.put(torch, name, function)
+    replaced.put(type(torch._VF), name, staticmethod(function))
+
+
+def _placed(original: Any) -> Any:
+    """Makes noise where the input is: vmap's is made in C++, to which the input is the host's."""
+
+    @functools.wraps(original)
+    def call(input: Any, p: float, train: bool) -> Any:  # noqa: A002
+        with places.made_at(places.of(input)):
             return original(input, p, train)
 
-    replaced.put(torch, "dropout", dropout)
-    replaced.put(type(torch._VF), "dropout", staticmethod(dropout))
+    return call

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.patches import Replacements
@@ -165,21 +164,18 @@ _apart = torch.rms_norm
 """PyTorch's own, which takes it apart."""
 
 
-def _is_looked_at() -> bool:
-    """Reports whether a transformation of functions looks at what an operation is made of."""
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
 def is_plain_on_device(x: Any) -> bool:
     """Reports whether a tensor is PyTorch's own, on a device, and nobody looks at what operations are made of."""
-    return x.__class__ in (Tensor, torch.nn.Parameter) and places.of(x) is not None and not _is_looked_at()
+    return x.__class__ in (Tensor, torch.nn.Parameter) and places.of(x) is not None and not places.is_transformed()
 
 
 def _is_fused(x: Any, weight: Any) -> bool:
     """Reports whether CUDA has one kernel for it, and whether nobody looks at what it is made of."""
     if weight is not None and weight.dtype != x.dtype:
         return False
-    return is_plain_on_device(x) or (places.is_distributed(x) and places.of(x) is not None and not _is_looked_at())
+    return is_plain_on_device(x) or (
+        places.is_distributed(x) and places.of(x) is not None and not places.is_transformed()
+    )
 
 
 def put(replaced: Replacements) -> None:

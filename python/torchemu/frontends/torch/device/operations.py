@@ -321,5 +321,6 @@ def result_place(
     if device == STATED_HOST:
         return None, HOST
     if device.type == "cpu":
-        return (at if has_operands else places.default_for_code(last)), HOST
+        by_code = "pin_memory" not in kwargs  # which calls from Python have
+        return (at if has_operands else places.default_for_code(last, by_code)), HOST
     return None, device

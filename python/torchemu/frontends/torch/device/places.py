@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.autograd import graph
+from torch.autograd import forward_ad, graph
 from torch.autograd.function import BackwardCFunction
 
 from torchemu.frontends.torch.device.ground import RankLocal, context
@@ -286,19 +286,27 @@ def is_on_host(tensor: torch.Tensor) -> bool:
     return of(tensor) is None and default_for_code() is None
 
 
-def default_for_code(last: Place | None = None) -> Place | None:
+def default_for_code(last: Place | None = None, is_code: bool = False) -> Place | None:
     """Returns where tensors are to be that C++ makes on what it takes for the device of others: where made_on puts
-    them, or where a backward pass goes on; None is the host.
+    them, or where a backward pass or a transformation of functions goes on; None is the host.
 
     Args:
         last: where the thread's last operation was.
+        is_code: it is C++ that makes the tensor, and not perhaps a program.
     """
     if _made.on:
         on = _made.on[-1]
         if isinstance(on, list):
             return on.pop(0) if len(on) > 1 else on[0]
         return on
-    return last if last is not None and _is_of_engine() else None
+    if last is None:
+        return None
+    return last if (is_code and is_transformed()) or _is_of_engine() else None
+
+
+def is_transformed() -> bool:
+    """Reports whether a transformation of functions looks at what operations are made of."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def _is_of_engine() -> bool:
