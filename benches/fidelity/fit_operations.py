@@ -13,7 +13,6 @@ import statistics
 from collections import defaultdict
 
 import operations
-import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 LAUNCH_US, BYTES_A_US = 1.977, 4250e3
@@ -33,18 +32,11 @@ def kernels():
 
     mode.launch = note
     try:
-        for dtype in (torch.bfloat16, torch.float32):
-            for size, (rows, width) in operations.SIZES.items():
-                names = operations.matrices(rows, width, dtype)
-                for call in operations.MATRICES:
-                    issued.clear()
-                    eval(call, names)
-                    yield (size, str(dtype).removeprefix("torch."), call), issued[:]
-        names = operations.others()
-        for call in operations.OTHERS:
-            issued.clear()
-            eval(call, names)
-            yield ("", "", call), issued[:]
+        for of, calls, names in operations.groups():
+            for call in calls:
+                issued.clear()
+                eval(call, names)
+                yield (*of, call), issued[:]
     finally:
         mode.launch = launch
 

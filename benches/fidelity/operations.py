@@ -198,14 +198,19 @@ def times(calls, names, repeats=10):
         yield call, statistics.median(spans[1:])  # the first ones load kernels
 
 
-def measured():
-    """Yields operand sizes, dtype, call and microseconds of all calls."""
+def groups():
+    """Yields size and dtype of calls' operands, the calls, and what these are made of, by names."""
     for dtype in (torch.bfloat16, torch.float32):
         for size, (rows, width) in SIZES.items():
-            for call, us in times(MATRICES, matrices(rows, width, dtype)):
-                yield size, str(dtype).removeprefix("torch."), call, us
-    for call, us in times(OTHERS, others()):
-        yield "", "", call, us
+            yield (size, str(dtype).removeprefix("torch.")), MATRICES, matrices(rows, width, dtype)
+    yield ("", ""), OTHERS, others()
+
+
+def measured():
+    """Yields operand sizes, dtype, call and microseconds of all calls."""
+    for of, calls, names in groups():
+        for call, us in times(calls, names):
+            yield *of, call, us
 
 
 def main():

@@ -70,7 +70,7 @@ type Kernels struct {
 	After      int64   // time in which two thirds of that have come
 	Collective float64 // share of the units' rates that a collective takes from kernels beside it
 
-	operations map[string]float64
+	operations operationsConfig
 
 	Even, Odd float64 // factors for 16-bit products with a dimension that is no multiple of 8: an even one, an odd one
 }
@@ -87,7 +87,7 @@ func (k *Kernels) Operation(name, way string) float64 {
 	}
 	for _, key := range [...]string{name, strings.TrimSuffix(name, "_"), way} {
 		if found, ok := k.operations[key]; ok {
-			return found
+			return float64(found)
 		}
 	}
 	return 1
@@ -97,12 +97,8 @@ func newKernels(c *kernelsConfig) *Kernels {
 	if c == nil {
 		return nil
 	}
-	operations := make(map[string]float64, len(c.Operations))
-	for name, f := range c.Operations {
-		operations[name] = float64(f)
-	}
 	return &Kernels{
-		operations: operations,
+		operations: c.Operations,
 		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
 		Collective: float64(c.Collective),

@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from launched import noted
 
 torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
 nn = torch.nn
@@ -103,16 +104,9 @@ def step(model, x, optimizer, autocast):
 def recorded(monkeypatch, model, x, make, autocast, data):
     """The launches of two steps, what they take, and the memory that is taken at most."""
     from torchemu.frontends.torch import device
-    from torchemu.frontends.torch.device.launches import Launches
     from torchemu.runtime import world
 
-    launches, original = [], Launches.add
-
-    def add(self, *about):
-        launches.append(about)
-        original(self, *about)
-
-    monkeypatch.setattr(Launches, "add", add)
+    launches = noted(monkeypatch)
     with world.opened(), device.running(data=data):
         model, x = copy.deepcopy(model).cuda(), x.cuda()
         optimizer = make(model.parameters())

@@ -2,6 +2,7 @@
 makes of it."""
 
 import pytest
+from launched import noted
 
 torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
 import torch.nn.functional as F  # noqa: E402, N812 (so the calls read)
@@ -77,16 +78,9 @@ def operands():
 def launched(monkeypatch, call, data):
     """Returns the last kernel of a call: its name, bytes, elements and way."""
     from torchemu.frontends.torch import device
-    from torchemu.frontends.torch.device.launches import Launches
     from torchemu.runtime import world
 
-    issued, add = [], Launches.add
-
-    def note(self, *about):
-        issued.append(about)
-        add(self, *about)
-
-    monkeypatch.setattr(Launches, "add", note)
+    issued = noted(monkeypatch)
     with world.opened(), device.running(data=data):
         eval(call, operands())
     return issued[-1]

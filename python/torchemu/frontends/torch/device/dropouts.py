@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import norms, places
+from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.patches import Replacements
 
 
@@ -18,7 +18,7 @@ def put(replaced: Replacements) -> None:
 
     @functools.wraps(original)
     def dropout(input: Any, p: float, train: bool) -> Any:  # noqa: A002 (PyTorch's name)
-        if train and 0 < p < 1 and norms.is_plain_on_device(input) and input.numel():
+        if train and 0 < p < 1 and places.is_plain_on_device(input) and input.numel():
             return torch.native_dropout(input, p, True)[0]
         return original(input, p, train)
 

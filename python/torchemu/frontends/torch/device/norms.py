@@ -164,16 +164,11 @@ _apart = torch.rms_norm
 """PyTorch's own, which takes it apart."""
 
 
-def is_plain_on_device(x: Any) -> bool:
-    """Reports whether a tensor is PyTorch's own, on a device, and nobody looks at what operations are made of."""
-    return x.__class__ in (Tensor, torch.nn.Parameter) and places.of(x) is not None and not places.is_transformed()
-
-
 def _is_fused(x: Any, weight: Any) -> bool:
     """Reports whether CUDA has one kernel for it, and whether nobody looks at what it is made of."""
     if weight is not None and weight.dtype != x.dtype:
         return False
-    return is_plain_on_device(x) or (
+    return places.is_plain_on_device(x) or (
         places.is_distributed(x) and places.of(x) is not None and not places.is_transformed()
     )
 

@@ -304,6 +304,11 @@ def default_for_code(last: Place | None = None, is_code: bool = False) -> Place 
     return last if (is_code and is_transformed()) or _is_of_engine() else None
 
 
+def is_plain_on_device(x: Any) -> bool:
+    """Reports whether a tensor is PyTorch's own, on a device, and nobody looks at what operations are made of."""
+    return x.__class__ in (torch.Tensor, torch.nn.Parameter) and of(x) is not None and not is_transformed()
+
+
 def is_transformed() -> bool:
     """Reports whether a transformation of functions looks at what operations are made of."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchemu.frontends.torch.device import deferral
+
 _STRIDED = torch.strided
 
 Counted = tuple[int, int, str]
@@ -66,7 +68,7 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
             return nbytes + written, size, ALIKE
         is_vectorized = first.layout is not _STRIDED or first.is_contiguous() or first.stride() == out.stride()
     else:
-        is_vectorized = all(t.is_contiguous() for t in _several(first))
+        is_vectorized = all(t.is_contiguous() for t in deferral.tensors(first))
     is_vectorized = is_vectorized and not (written and nbytes % written)
     return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
 
@@ -79,20 +81,15 @@ def counted_several(name: str, args: Sequence[Any], changed: Sequence[int], nbyt
         nbytes: of all operands.
         results: bytes of what is new.
     """
-    elements = sum(t.numel() for t in _several(args[0])) if args else 0
+    elements = sum(t.numel() for t in deferral.tensors(args[0])) if args else 0
     if name == "nll_loss_forward":
         return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
     if results:
         return nbytes + results, elements, ALIKE
-    written = [sum(map(size, _several(args[at]))) for at in changed if at < len(args)]
+    written = [sum(map(size, deferral.tensors(args[at]))) for at in changed if at < len(args)]
     if name in OVERWRITES:
         nbytes -= written[0]
     return nbytes + sum(written), elements, ALIKE
-
-
-def _several(operand: Any) -> Sequence[Tensor]:
-    """Returns the tensors that an operand is."""
-    return [t for t in (operand if isinstance(operand, (list, tuple)) else (operand,)) if isinstance(t, Tensor)]
 
 
 def size(tensor: Tensor) -> int:
