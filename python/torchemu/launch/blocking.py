@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import multiprocessing.process
 import os
 import select
 import subprocess
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
+from torchemu.launch import children
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 from torchemu.launch.threads.waits import is_pythons
@@ -69,9 +69,8 @@ class Programs:
 
     def run(self) -> bool:
         """Reports whether one of them still runs, or another process that Python has started."""
-        children = multiprocessing.process._children  # type: ignore[attr-defined]
         numbers = [program.pid for program in self._started if program.returncode is None]
-        return any(map(_runs, [*numbers, *(child.pid for child in [*children])]))
+        return any(map(_runs, [*numbers, *(child.pid for child in children.started())]))
 
 
 def _runs(pid: int) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torchemu.multiprocessing
 from torchemu.frontends import stand_ins
+from torchemu.launch import children
 from torchemu.launch.patches import replace
 from torchemu.multiprocessing._start import StartContext
 
@@ -78,6 +79,7 @@ def install_beside(stack: contextlib.ExitStack, torch: str) -> None:
         return {"torchemu": _Prepared(torch, dict(os.environ)), **real(name)}
 
     replace(stack, multiprocessing.spawn, "get_preparation_data", prepared)
+    children.install(stack)
     _let_executors_take_contexts(stack)
 
 

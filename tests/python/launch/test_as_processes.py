@@ -191,6 +191,25 @@ def test_processes_that_begin_anew_load_the_program(tmp_path: Path, method: str)
     assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n" * 2), done.stderr
 
 
+def test_a_rank_leaves_other_ranks_processes_alone(tmp_path: Path) -> None:
+    text = """
+def nap(seconds): time.sleep(seconds)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    children = [context.Process(target=nap, args=(0.2,)) for _ in range(3 - rank)]
+    assert [child.name for child in children] == [f"ForkServerProcess-{i + 1}" for i in range(3 - rank)]
+    for child in children:
+        child.start()  # it asks those that the rank has started before whether they have ended
+        time.sleep(0.1)
+    assert set(multiprocessing.active_children()) <= set(children)
+    for child in children: child.join()
+    assert [child.exitcode for child in children] == [0] * len(children)
+    assert not multiprocessing.active_children()
+"""
+    done = _run(tmp_path, text)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("module", ["multiprocessing", "torch.multiprocessing"])
 def test_pools_of_a_program_on_one_rank_hold_no_rank(tmp_path: Path, module: str) -> None:
     text = f"""
