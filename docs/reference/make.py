@@ -79,7 +79,7 @@ def file_page(kind: str) -> str:
 
 def commands_page() -> str:
     """The page about the command line."""
-    parser = commands._parser()
+    parser = commands.parser()
     (listed,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     parts = ["# Commands\n\nWhat each says of itself with `--help`.\n"]
     for name, command in listed.choices.items():

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 
+class CommandError(Exception):
+    """A command cannot do what it was told to. The text says all that there is to say."""
+
+
 class DeadlockError(RuntimeError):
     """No rank can run and no operation is in progress: what would be a hang on a real cluster.
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import TABLE
+from torchemu.errors import CommandError
 from torchemu.launch.parsing import LARGEST, positive
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-class BandwidthError(Exception):
+class BandwidthError(CommandError):
     """A sweep that cannot be done, and why."""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from torchemu import runtime
+from torchemu.errors import CommandError
 from torchemu.frontends import base, stand_ins
 from torchemu.profile.run import reader, traced
 from torchemu.report import nccl_table
@@ -26,7 +27,7 @@ _OWN = (_PACKAGE / "benches", _PACKAGE.parents[1] / "benches")
 _MODULE = "torchemu_bench"  # what a bench's module is called while it runs
 
 
-class BenchError(Exception):
+class BenchError(CommandError):
     """A bench cannot be run; the text says why."""
 
 

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 from torchemu.bridge.binding import go
+from torchemu.errors import CommandError
 from torchemu.launch import progress
 
 
-class CalibrateError(Exception):
+class CalibrateError(CommandError):
     """A calibration that cannot be done, and why."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchemu import runtime
+from torchemu.errors import CommandError
 from torchemu.frontends import base, stand_ins
 from torchemu.launch import (
     blas,
@@ -38,8 +39,15 @@ from torchemu.runtime.tasks import Failure, Tasks
 _UNREADABLE = 2  # Python's exit status for a script that it cannot open
 
 
-class RunError(Exception):
+class RunError(CommandError):
     """A run cannot start; the text says why."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments to its parser."""
+    parser.usage = "torchemu run [OPTION…] SCRIPT [ARGUMENT…]"
+    flags.add_arguments(parser)
+    parser.set_defaults(action=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from torchemu.bridge.binding import go
+from torchemu.errors import CommandError
 
 SHELLS = ("bash", "zsh", "fish")
 """Shells that shtab writes scripts for, of those on systems that torchemu runs on."""
@@ -18,23 +19,25 @@ _FILES = ("FILE", "SCRIPT", "PATH")
 _OR_PRESETS = "NAME|FILE"
 
 
-class CompletionError(Exception):
+class CompletionError(CommandError):
     """A script that cannot be written, and why."""
 
 
-def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[], argparse.ArgumentParser]) -> None:
-    """Adds the command's arguments to its parser.
-
-    Args:
-        whole: returns the parser of the whole command line, whose words are completed.
-    """
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments to its parser."""
     parser.description = (
         "Prints the script by which a shell completes torchemu's commands, flags, presets and files: eval \"$(torchemu "
         'completion bash)" in ~/.bashrc, the same with zsh in ~/.zshrc after compinit, or torchemu completion fish > '
         "~/.config/fish/completions/torchemu.fish"
     )
     parser.add_argument("shell", choices=SHELLS, help="which shell")
-    parser.set_defaults(action=lambda options: print(script(whole(), options.shell)))
+    parser.set_defaults(action=_print)
+
+
+def _print(options: argparse.Namespace) -> None:
+    from torchemu.launch import commands  # whose parser has this command's
+
+    print(script(commands.parser(), options.shell))
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
@@ -67,10 +70,11 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[Any]:
-    """Goes through the arguments of a parser, and of its commands'."""
+    """Goes through the arguments of a parser, and of its commands', which it fills."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
+                command.fill()
                 yield from _actions(command)
         else:
             yield action

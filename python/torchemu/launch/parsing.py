@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 LARGEST = (1 << 63) - 1
@@ -34,6 +34,37 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             meant = _meant([str(value)], map(str, action.choices or ()))
             raise argparse.ArgumentError(action, f"{error.message}{meant}") from None
+
+
+class Later(Parser):
+    """A command's parser that gets its arguments when it is first used.
+
+    Args:
+        fill: adds them; None where they are added at once.
+        options: argparse's.
+    """
+
+    def __init__(self, fill: Callable[[Later], None] | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._fill = fill
+
+    def fill(self) -> None:
+        """Adds the arguments, if they have not been added yet."""
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill(self)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parses with all arguments."""
+        self.fill()
+        return super().parse_known_args(args, namespace)
+
+    def format_help(self) -> str:
+        """Tells of all arguments."""
+        self.fill()
+        return super().format_help()
 
 
 def positive(text: str) -> int:

@@ -6,9 +6,10 @@ import argparse
 import json
 
 from torchemu.bridge.binding import go
+from torchemu.errors import CommandError
 
 
-class ReplayError(Exception):
+class ReplayError(CommandError):
     """A trace that cannot be replayed, and why."""
 
 

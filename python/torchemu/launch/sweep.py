@@ -22,6 +22,7 @@ from typing import Any
 
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import TABLE
+from torchemu.errors import CommandError
 from torchemu.launch import bandwidth, sweep_output, topologies
 from torchemu.launch.parsing import positive
 
@@ -29,7 +30,7 @@ _NEAR = ("", "system.sips.", "system.", "system.network.")
 """Where a key of --set is looked for."""
 
 
-class SweepError(Exception):
+class SweepError(CommandError):
     """A sweep that cannot be done, and why."""
 
 

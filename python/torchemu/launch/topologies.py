@@ -9,12 +9,13 @@ from pathlib import Path
 
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import TABLE
+from torchemu.errors import CommandError
 
 KINDS = ("topology", "ccl", "faults")
 """The kinds of files that have a JSON Schema."""
 
 
-class TopologyError(Exception):
+class TopologyError(CommandError):
     """A topology that is wrong, or a picture that cannot be written."""
 
 

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from torchemu.errors import CommandError
 from torchemu.frontends import base
 
 _STUBS = Path(__file__).resolve().parents[2] / "torchemu-stubs"
@@ -17,7 +18,7 @@ _OWN = re.compile(r"from torchemu import (\w+) as \1")
 _HEADER = '"""Names of torchemu, for programs that import torch; written by torchemu stubs."""'
 
 
-class StubsError(Exception):
+class StubsError(CommandError):
     """Stubs that cannot be written, and why."""
 
 

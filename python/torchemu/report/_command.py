@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top", metavar="N", type=_count, default=20, help="how many slow collectives the page has (default: 20)"
     )
+    parser.set_defaults(action=report)
 
 
 def _count(text: str) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torchemu.errors import CommandError
 from torchemu.profile.run import RUN_FILE
 
 _LEAST = 1 << 26
@@ -19,7 +20,7 @@ _MOST_TIMES = 200
 """So many times its size a packed trace may become, and so many bytes in any case."""
 
 
-class ReportError(Exception):
+class ReportError(CommandError):
     """There is nothing to report on; the text says why."""
 
 
