@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import logging
 import os
-import pdb
 import sys
 from collections import Counter
 
@@ -100,4 +99,6 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int = 3600) -> None:  # 
         return
     barrier()
     if get_rank() == rank:
+        import pdb  # its time to load is for those who debug
+
         pdb.Pdb().set_trace(caller)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib.util
 import os
 
 OLDEST, NEWEST = (2, 11), (2, 15)
@@ -19,8 +19,12 @@ class VersionError(ImportError):
 def is_known() -> bool:
     """Says, without importing it, whether a PyTorch is installed that the front end knows."""
     try:
-        return OLDEST <= _minor(importlib.metadata.version("torch")) <= NEWEST
-    except (importlib.metadata.PackageNotFoundError, ValueError):
+        if importlib.util.find_spec("torch") is None:
+            return False
+        from importlib import metadata  # takes milliseconds to load
+
+        return OLDEST <= _minor(metadata.version("torch")) <= NEWEST
+    except (ImportError, ValueError):
         return False
 
 

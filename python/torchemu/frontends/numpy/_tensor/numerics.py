@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 Array = np.ndarray
 
@@ -137,7 +136,7 @@ def _erfc_coefficients(short: bool) -> list[float]:
         a = 4 / (u + 1) - 2
         return np.array([_log_scaled_erfc(x) for x in a]) - np.log((u + 1) / 2)
 
-    return chebyshev.chebinterpolate(p, 40).tolist()[: 16 if short else 41]
+    return np.polynomial.chebyshev.chebinterpolate(p, 40).tolist()[: 16 if short else 41]
 
 
 def _log_scaled_erfc(a: float) -> float:
