@@ -78,8 +78,9 @@ func StepCosts(worldHandle int64, step, operands string) (costs string, err erro
 	return string(text), err
 }
 
-// MatMulOps is how many operations of its unit take as long as a product [m, k]·[k, n]; see network.MatMulCost.
-func MatMulOps(worldHandle int64, dtypeName string, m, n, k int) (ops int64, err error) {
+// MatMulOps is how many operations of its unit take as long as a product [m, k]·[k, n], whose operands lie in memory by
+// rows, "n", or by columns, "t", as in "nt"; see network.MatMulCost.
+func MatMulOps(worldHandle int64, dtypeName string, m, n, k int, layout string) (ops int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
@@ -89,7 +90,11 @@ func MatMulOps(worldHandle int64, dtypeName string, m, n, k int) (ops int64, err
 	if err != nil {
 		return 0, err
 	}
-	return network.MatMulCost(w.Topology, d, m, n, k).Ops, nil
+	p, err := network.Product{M: m, N: n, K: k}.WithLayout(layout)
+	if err != nil {
+		return 0, host.Raise("ValueError", "%v", err)
+	}
+	return network.MatMulCost(w.Topology, d, p).Ops, nil
 }
 
 // MatMulBytes is how many bytes a product [m, k]·[k, n] moves between a SIP's memory and its PEs; see
@@ -104,5 +109,5 @@ func MatMulBytes(worldHandle int64, dtypeName string, m, n, k int) (nbytes int64
 	if err != nil {
 		return 0, err
 	}
-	return network.MatMulCost(w.Topology, d, m, n, k).Bytes, nil
+	return network.MatMulCost(w.Topology, d, network.Product{M: m, N: n, K: k}).Bytes, nil
 }

@@ -17,7 +17,9 @@ func TestStepsCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	layout := func(shape ...int) tp.Layout { return tp.Layout{Shape: shape, DType: dtype.BF16} }
-	product := func(m, n, k int) network.Kernel { return network.MatMulCost(topo, dtype.BF16, m, n, k) }
+	product := func(m, n, k int) network.Kernel {
+		return network.MatMulCost(topo, dtype.BF16, network.Product{M: m, N: n, K: k})
+	}
 	x, w, b, y := layout(4, 3, 6), layout(8, 6), layout(8), layout(4, 3, 8)
 	rows, features := layout(12, 8), layout(12, 6)
 	plans := tp.ColumnPasses{Ranks: 1, Bias: true, WeightGrad: true, BiasGrad: true}.Plans()

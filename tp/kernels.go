@@ -177,7 +177,9 @@ func (s *Step) productCost(t *topology.Topology, left, result Layout) network.Ke
 		depth = rows
 	}
 	m, n := matrixShape(result.Shape)
-	return network.MatMulCost(t, result.DType, m, n, depth)
+	return network.MatMulCost(t, result.DType, network.Product{
+		M: m, N: n, K: depth, TransposeLeft: s.With.TransposeLeft, TransposeRight: s.With.TransposeRight,
+	})
 }
 
 func (k *Kernel) vectorCost(operands []Layout) network.Kernel {

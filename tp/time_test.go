@@ -54,7 +54,7 @@ func timed(t *testing.T, fn func(c *tp.Comm) ([]*tensor.Tensor, error)) (c clust
 
 // kernelTime is what a product takes alone.
 func kernelTime(c cluster, m, n, k int) sim.Time {
-	return c.World.Network.KernelTime(network.MatMulCost(c.World.Topology, dtype.F32, m, n, k))
+	return c.World.Network.KernelTime(network.MatMulCost(c.World.Topology, dtype.F32, network.Product{M: m, N: n, K: k}))
 }
 
 // columnBackward is a column-parallel layer forward and backward.

@@ -12,6 +12,7 @@ import (
 	"github.com/torchemu/torchemu/ccl/calibrate"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -75,10 +76,8 @@ func layers(w io.Writer, folder string) error {
 // mlp predicts the products of a rank and the all_reduce of an MLP, in µs.
 func mlp(m *calibrate.Machine, t *topology.Topology, world, hidden, tokens int) (products, reduce float64, err error) {
 	inner := 4 * hidden / world
-	for _, p := range []calibrate.Product{
-		{DType: dtype.F16, M: tokens, N: inner, K: hidden}, {DType: dtype.F16, M: tokens, N: hidden, K: inner},
-	} {
-		products += calibrate.PredictProduct(t, p)
+	for _, p := range []network.Product{{M: tokens, N: inner, K: hidden}, {M: tokens, N: hidden, K: inner}} {
+		products += calibrate.PredictProduct(t, calibrate.Product{Product: p, DType: dtype.F16})
 	}
 	c, err := m.Case(calibrate.Row{
 		Collective: collective.AllReduce, World: world, Bytes: int64(2 * hidden * tokens), Micros: 1, Variant: "default",

@@ -62,7 +62,7 @@ func beside(t *topology.Topology, library *ccl.Library, world int, bytes int64) 
 	for rank := range world {
 		l.Devices = append(l.Devices, t.PE(rank, 0, 0))
 	}
-	cost := network.MatMulCost(t, dtype.BF16, 8192, 8192, 8192)
+	cost := network.MatMulCost(t, dtype.BF16, network.Product{M: 8192, N: 8192, K: 8192})
 	run := func(product, gather bool) float64 {
 		e, done := sim.NewEngine(), &last{}
 		n := network.New(e, t)

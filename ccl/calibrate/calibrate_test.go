@@ -9,6 +9,7 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/calibrate"
 	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -202,10 +203,11 @@ func TestCalibrationRefuses(t *testing.T) {
 func TestParseProductsProblems(t *testing.T) {
 	const header = "dtype,m,n,k,us\n"
 	for _, c := range []struct{ name, text, want string }{
-		{"empty", "", "g.csv:1:1: the header must be dtype,m,n,k,us"},
+		{"empty", "", "g.csv:1:1: the header must be dtype,m,n,k,us, or dtype,m,n,k,us,layout"},
 		{"dtype", header + "float16,1,1,1,1\nfloat17,1,1,1,1\n", `g.csv:3:1: unknown dtype "float17"`},
 		{"size", header + "float16,1,0,1,1\n", `g.csv:2:11: n must be a whole number from 1 to 16777216, not "0"`},
 		{"time", header + "float16,1,1,1,-1\n", `g.csv:2:15: us must be a time in µs above 0, not "-1"`},
+		{"layout", "dtype,m,n,k,us,layout\nfloat16,1,1,1,1,nt\nfloat16,1,1,1,1,NT\n", `g.csv:3:17: a layout is nn, nt, tn or tt, not "NT"`},
 		{"short", header + "float16,1\n", "g.csv:2:1: the row and the header must have as many fields, not 2 and 5"},
 	} {
 		_, err := calibrate.ParseProducts("g.csv", []byte(c.text))
@@ -225,7 +227,7 @@ func TestFitProductsPredictsWhatItHasNotSeen(t *testing.T) {
 	for i, m := range []int{256, 1024, 2048, 4096, 8192} {
 		for j, depth := range []int{1024, 2048, 8192} {
 			for _, d := range []dtype.DType{dtype.F16, dtype.F32} {
-				p := calibrate.Product{DType: d, M: m, N: 4096, K: depth}
+				p := calibrate.Product{DType: d, Product: network.Product{M: m, N: 4096, K: depth}}
 				p.Micros = calibrate.PredictProduct(truth, p)
 				if (i+j)%2 == 0 {
 					seen = append(seen, p)
@@ -253,7 +255,7 @@ func TestYAMLHasTheProducts(t *testing.T) {
 	truth := calibrate.Base().WithKernels(calibrate.Base().Kernels(), 5, 0.4)
 	var products []calibrate.Product
 	for _, m := range []int{512, 2048, 8192} {
-		p := calibrate.Product{DType: dtype.F16, M: m, N: m, K: m}
+		p := calibrate.Product{DType: dtype.F16, Product: network.Product{M: m, N: m, K: m}}
 		p.Micros = calibrate.PredictProduct(truth, p)
 		products = append(products, p)
 	}

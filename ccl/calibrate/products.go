@@ -17,23 +17,25 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
-// Product is the measured time of a product of matrices, [M, K]·[K, N].
+// Product is the measured time of a product of matrices.
 type Product struct {
-	DType   dtype.DType
-	M, N, K int
-	Micros  float64
+	network.Product
+	DType  dtype.DType
+	Micros float64
 }
 
-// productColumns are those of a file of products.
-var productColumns = []string{"dtype", "m", "n", "k", "us"}
+// productColumns are those of a file of products, of which the last may be missing: operands then lie in memory by rows.
+var productColumns = []string{"dtype", "m", "n", "k", "us", "layout"}
 
-// ParseProducts reads CSV with the columns dtype, m, n, k and us. Rows of dtypes whose names begin with memcpy are left
-// out. The error is an *[InputError].
+// ParseProducts reads CSV with the columns dtype, m, n, k and us, and perhaps layout, see [network.Product.WithLayout].
+// Rows of dtypes whose names begin with memcpy are left out. The error is an *[InputError].
 func ParseProducts(file string, data []byte) ([]Product, error) {
 	r := csv.NewReader(strings.NewReader(string(data)))
 	header, err := r.Read()
-	if err != nil || strings.Join(header, ",") != strings.Join(productColumns, ",") {
-		return nil, &InputError{file, 1, 1, "the header must be " + strings.Join(productColumns, ",")}
+	whole := strings.Join(productColumns, ",")
+	least := strings.TrimSuffix(whole, ",layout")
+	if names := strings.Join(header, ","); err != nil || names != least && names != whole {
+		return nil, &InputError{file, 1, 1, fmt.Sprintf("the header must be %s, or %s", least, whole)}
 	}
 	var list []Product
 	for {
@@ -68,12 +70,15 @@ func parseProduct(record []string) (p Product, column int, err error) {
 	if p.Micros, err = strconv.ParseFloat(record[4], 64); err != nil || !(p.Micros > 0 && p.Micros < 1e9) {
 		return p, 4, fmt.Errorf("us must be a time in µs above 0, not %q", record[4])
 	}
-	return p, 0, nil
+	if len(record) > 5 {
+		p.Product, err = p.WithLayout(record[5])
+	}
+	return p, 5, err
 }
 
 // PredictProduct is how long a device of a topology takes for a product, in µs.
 func PredictProduct(t *topology.Topology, p Product) float64 {
-	cost := network.MatMulCost(t, p.DType, p.M, p.N, p.K)
+	cost := network.MatMulCost(t, p.DType, p.Product)
 	return float64(network.New(sim.NewEngine(), t).KernelTime(cost)) / float64(sim.Microsecond)
 }
 
@@ -111,7 +116,8 @@ func FitProducts(t *topology.Topology, products []Product) (*topology.Topology, 
 		}
 		return t.WithKernels(&topology.Kernels{
 			Launch: int64(v[ofLaunch]), Tile: int64(v[ofTile]), SmallTile: v[ofSmallTile], Split: int64(v[ofSplit]),
-			Drop: v[ofDrop], After: int64(v[ofAfter]), Even: max(1, v[ofEven]), Odd: max(1, v[ofOdd]), Collective: k.Collective,
+			Drop: v[ofDrop], After: int64(v[ofAfter]), Even: max(1, v[ofEven]), Odd: max(1, v[ofOdd]),
+			OddResult: max(1, v[ofOdd]) * k.OddResult / k.Odd, Collective: k.Collective,
 		}, v[ofF16], v[ofF32])
 	}
 	problem := optimize.Problem{Func: func(x []float64) float64 { return productLoss(with(x), products, x) }}

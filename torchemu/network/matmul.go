@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/torchemu/torchemu/torchemu/dtype"
@@ -10,18 +11,52 @@ import (
 // tileDepth is how many elements of k a tile takes at a time: of the order of a matrix unit's own depth.
 const tileDepth = 32
 
-// MatMulCost is what [m, k]·[k, n] costs a SIP. A PE makes the product tile by tile: a square of float32 accumulators
+// Product is a product of matrices, [M, K]·[K, N], of which those that are transposed lie in memory as columns: their rows
+// there are K long, or N, or M.
+type Product struct {
+	M, N, K                       int
+	TransposeLeft, TransposeRight bool
+}
+
+// WithLayout returns the product with operands that lie in memory by rows, n, or by columns, t: nn, nt, tn or tt, as BLAS
+// names them.
+func (p Product) WithLayout(layout string) (Product, error) {
+	switch layout {
+	case "nn", "nt", "tn", "tt":
+		p.TransposeLeft, p.TransposeRight = layout[0] == 't', layout[1] == 't'
+		return p, nil
+	}
+	return p, fmt.Errorf("a layout is nn, nt, tn or tt, not %q", layout)
+}
+
+// rows combines the lengths of rows in memory by or: that is a multiple of a power of two where all of them are. A single
+// column is no rows of one element.
+func (p Product) rows() (operands, result int) {
+	left, right := p.K, p.N
+	if p.TransposeLeft {
+		left = p.M
+	}
+	if p.N == 1 {
+		return left, 0
+	}
+	if p.TransposeRight {
+		right = p.K
+	}
+	return left | right, p.N
+}
+
+// MatMulCost is what a product costs a SIP. A PE makes the product tile by tile: a square of float32 accumulators
 // fills its scratch memory, but for two pairs of panels, of which one is read while the other is used. So a is read
 // from HBM once for each column of tiles, b once for each row of them, and the product is written once.
 //
 // Where the topology has a kernels section the cost is that of tiles in waves, see tiledCost, and Ops are as many as take
 // that long at the unit's rate.
-func MatMulCost(t *topology.Topology, d dtype.DType, m, n, k int) Kernel {
+func MatMulCost(t *topology.Topology, d dtype.DType, p Product) Kernel {
 	if t.Kernels() != nil {
-		return tiledCost(t, d, int64(m), int64(n), int64(k))
+		return tiledCost(t, d, p)
 	}
 	side := tileSide(t.Compute().Scratch, int64(d.Size()))
-	rows, cols, depth := int64(m), int64(n), int64(k)
+	rows, cols, depth := int64(p.M), int64(p.N), int64(p.K)
 	reads := rows*depth*ceil(cols, side) + depth*cols*ceil(rows, side)
 	return Kernel{
 		Bytes: (reads + rows*cols) * int64(d.Size()), Ops: 2 * rows * cols * depth, Unit: MatrixUnit(d),

@@ -26,7 +26,7 @@ func TestMatMulCost(t *testing.T) {
 			want := network.Kernel{
 				Bytes: int64(size * (c.timesA*c.m*depth + c.timesB*c.n*depth + c.m*c.n)), Ops: int64(2 * c.m * c.n * depth), Unit: k.unit,
 			}
-			if got := network.MatMulCost(topo, k.d, c.m, c.n, depth); got != want {
+			if got := network.MatMulCost(topo, k.d, network.Product{M: c.m, N: c.n, K: depth}); got != want {
 				t.Errorf("%v [%d, 7]·[7, %d]: %+v, want %+v", k.d, c.m, c.n, got, want)
 			}
 		}

@@ -26,18 +26,19 @@ var splits = []int64{1, 2, 3, 4, 6, 8, 12, 16}
 // leastDepth is the least of k that one PE takes.
 const leastDepth = 64
 
-// tiledCost is what [m, k]·[k, n] costs where the topology says what tiles cost. The PEs make tiles in waves, each of as
+// tiledCost is what a product costs where the topology says what tiles cost. The PEs make tiles in waves, each of as
 // many as there are PEs: the last wave takes as long as a full one. Small tiles are slower, for their operands are read
 // more often, but fewer PEs are idle; where there are fewer tiles than PEs the depth may be split. A library takes what is
 // fastest. Operands are read once: what tiles read again is in the caches.
-func tiledCost(t *topology.Topology, d dtype.DType, m, n, k int64) Kernel {
+func tiledCost(t *topology.Topology, d dtype.DType, p Product) Kernel {
+	m, n, k := int64(p.M), int64(p.N), int64(p.K)
 	unit := MatrixUnit(d)
 	rate := float64(computeRates(t)[unit])
 	cost := Kernel{Bytes: (m*k + k*n + m*n) * int64(d.Size()), Ops: 2 * m * n * k, Unit: unit}
 	if cost.Ops == 0 {
 		return cost
 	}
-	slower := misshapen(t.Kernels(), d.Size(), m, n, k) // in the operations, and not in what tiles take besides
+	slower := misshapen(t.Kernels(), d.Size(), p) // in the operations, and not in what tiles take besides
 	took := fastestTiles(t, tilesOf(d.Size()), rate/slower, m, n, k)
 	if slower == 1 { // others leave power unused
 		took = sustained(t.Kernels(), took)
@@ -70,13 +71,17 @@ func fastestTiles(t *topology.Topology, tiles []tile, rate float64, m, n, k int6
 	return least
 }
 
-// misshapen is how much slower operations are of products of elements of 16 bits with a dimension that is no multiple of 8.
-func misshapen(c *topology.Kernels, elemSize int, m, n, k int64) float64 {
-	switch all := m | n | k; {
-	case elemSize > 2 || all%8 == 0:
+// misshapen is how much slower operations are of products of elements of 16 bits with rows in memory whose length is no
+// multiple of 8: they are read in smaller pieces than 16 bytes.
+func misshapen(c *topology.Kernels, elemSize int, p Product) float64 {
+	operands, result := p.rows()
+	switch {
+	case elemSize > 2 || (operands|result)%8 == 0:
 		return 1
-	case all%2 == 0:
+	case (operands|result)%2 == 0:
 		return c.Even
+	case operands%2 == 0:
+		return c.OddResult
 	}
 	return c.Odd
 }

@@ -22,7 +22,7 @@ pe: {matrix: {f8_tflops: 1, f16_tflops: 1, f32_tflops: 0.5}}
 func productTime(t *testing.T, kernels string, d dtype.DType, m, n, k int) float64 {
 	t.Helper()
 	topo := parse(t, tiled+"kernels: "+kernels+"\n")
-	return float64(network.New(sim.NewEngine(), topo).KernelTime(network.MatMulCost(topo, d, m, n, k))) / 1e3
+	return float64(network.New(sim.NewEngine(), topo).KernelTime(network.MatMulCost(topo, d, network.Product{M: m, N: n, K: k}))) / 1e3
 }
 
 // The times of tiles, by hand: an operation takes a picosecond on a PE, and half of the float32 rate.
@@ -53,6 +53,41 @@ func TestTilesInWaves(t *testing.T) {
 	} {
 		if got := productTime(t, c.kernels, c.d, c.m, c.n, c.k); math.Abs(got/c.want-1) > 1e-4 {
 			t.Errorf("%s: %.1f ns, want %.1f", c.name, got, c.want)
+		}
+	}
+}
+
+// Rows in memory are what has to be a multiple of 8 elements, by hand for each layout: of M, N and K one is not.
+func TestRowsOfProducts(t *testing.T) {
+	const kernels = "kernels: {small_tile: 9, split: 1000000000, unaligned: {2: 3, 1: 5, result: 7}}\n"
+	topo := parse(t, tiled+kernels)
+	slower := func(p network.Product, layout string) float64 {
+		p, err := p.WithLayout(layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := network.Product{M: (p.M + 7) &^ 7, N: (p.N + 7) &^ 7, K: (p.K + 7) &^ 7}
+		took, least := network.MatMulCost(topo, dtype.F16, p), network.MatMulCost(topo, dtype.F16, whole)
+		return float64(took.Ops) / float64(least.Ops)
+	}
+	for _, c := range []struct {
+		name           string
+		p              network.Product
+		nn, nt, tn, tt float64
+	}{
+		{"even M", network.Product{M: 2558, N: 128, K: 8192}, 1, 1, 3, 3},
+		{"odd M", network.Product{M: 2559, N: 128, K: 8192}, 1, 1, 5, 5},
+		{"even N", network.Product{M: 2560, N: 126, K: 8192}, 3, 3, 3, 3},
+		{"odd N", network.Product{M: 2560, N: 127, K: 8192}, 5, 7, 5, 7},
+		{"even K", network.Product{M: 2560, N: 128, K: 8190}, 3, 3, 1, 3},
+		{"odd K", network.Product{M: 2560, N: 128, K: 8191}, 5, 5, 1, 5},
+		{"odd N and K", network.Product{M: 2560, N: 127, K: 8191}, 5, 5, 5, 5},
+		{"a column", network.Product{M: 2560, N: 1, K: 8192}, 1, 1, 1, 1},
+	} {
+		for layout, want := range map[string]float64{"nn": c.nn, "nt": c.nt, "tn": c.tn, "tt": c.tt} {
+			if got := slower(c.p, layout); math.Abs(got/want-1) > 1e-3 {
+				t.Errorf("%s, %s: %.3f times as long, want %v", c.name, layout, got, want)
+			}
 		}
 	}
 }

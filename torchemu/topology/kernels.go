@@ -54,10 +54,12 @@ type share float64
 func (s *share) Parse(n *yaml.Node) error { return number(n, (*float64)(s), "a share", 0, 0.99) }
 func (s *share) Show() any                { return unlessZero(float64(*s)) }
 
-// shapesConfig is factors, by the greatest power of two that divides a product's dimensions.
+// shapesConfig is factors, by the greatest power of two that divides the rows of a product's operands in memory, and
+// one for odd rows of the result alone; without it that is as all odd ones.
 type shapesConfig struct {
-	Even factor `yaml:"2"`
-	Odd  factor `yaml:"1"`
+	Even   factor `yaml:"2"`
+	Odd    factor `yaml:"1"`
+	Result factor `yaml:"result"`
 }
 
 // Kernels is what kernels take beside their bytes and operations. Times are picoseconds.
@@ -72,7 +74,9 @@ type Kernels struct {
 
 	operations operationsConfig
 
-	Even, Odd float64 // factors for 16-bit products with a dimension that is no multiple of 8: an even one, an odd one
+	// Factors for 16-bit products of which a row in memory is no multiple of 8 elements long: an even one, an odd one, and
+	// an odd one of the result where those of the operands are even.
+	Even, Odd, OddResult float64
 }
 
 // Kernels is nil in a topology without a kernels section.
@@ -97,12 +101,13 @@ func newKernels(c *kernelsConfig) *Kernels {
 	if c == nil {
 		return nil
 	}
+	odd := max(1, float64(c.Unaligned.Odd))
 	return &Kernels{
 		operations: c.Operations,
 		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
 		Collective: float64(c.Collective),
-		Even:       max(1, float64(c.Unaligned.Even)), Odd: max(1, float64(c.Unaligned.Odd)),
+		Even:       max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
 	}
 }
 
@@ -120,7 +125,7 @@ func (k *Kernels) Spec() map[string]any {
 	tree := map[string]any{
 		"launch": nano(k.Launch), "tile": nano(k.Tile), "small_tile": k.SmallTile, "split": nano(k.Split),
 		"sustained": map[string]any{"drop": k.Drop, "after": nano(k.After)},
-		"unaligned": map[string]any{"2": k.Even, "1": k.Odd}, "collective": k.Collective,
+		"unaligned": map[string]any{"2": k.Even, "1": k.Odd, "result": k.OddResult}, "collective": k.Collective,
 	}
 	if len(k.operations) > 0 {
 		tree["operations"] = k.operations

@@ -238,6 +238,29 @@ def test_matrix_products_take_the_time_of_the_matrix_units() -> None:
         assert host_time() == start + OVERHEAD + int(2 * 256**3 * picoseconds)
 
 
+def test_rows_in_memory_decide_what_products_take(open_world: OpenWorld) -> None:
+    open_world(TOPOLOGY + "kernels: {unaligned: {2: 3, 1: 5, result: 7}}\n")
+    dist.init_process_group()
+    x, most, narrow = (torch.empty(shape, dtype=torch.float16) for shape in ((512, 512), (511, 512), (512, 511)))
+    linear = torch.nn.functional.linear
+
+    def took(call: Callable[[], torch.Tensor]) -> int:
+        start = host_time()
+        call()[0, 0].item()
+        return int(host_time() - start - OVERHEAD)
+
+    aligned = took(lambda: x @ x)
+    for factor, call in (
+        (1, lambda: most @ x),
+        (1, lambda: most.T @ most),
+        (5, lambda: x @ narrow),
+        (5, lambda: narrow.T @ x),
+        (7, lambda: x @ most.T),
+        (7, lambda: linear(x, most)),
+    ):
+        assert took(call) == pytest.approx(factor * aligned, rel=3e-3)
+
+
 def test_copies_between_device_and_host_take_the_time_of_their_link() -> None:
     a = torch.empty(1 << 20)
     start = host_time()

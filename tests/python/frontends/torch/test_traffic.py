@@ -133,11 +133,11 @@ TAKES = {  # in ns, of 2^20 elements: 1000 GB/s and 1 TFLOPS
 }
 
 
-def of_calls(calls):
+def of_calls(calls, **more):
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     x = torch.ones(1024, 1024, device="cuda")
     names = {"torch": torch, "F": F, "x": x, "y": x.clone(), "row": x[0].clone(), "image": x.view(1, 16, 256, 256)}
-    names["kernel"] = torch.ones(16, 16, 1, 1, device="cuda")
+    names |= {"kernel": torch.ones(16, 16, 1, 1, device="cuda"), **more}
     took = {}
     for call in calls:
         torch.cuda.synchronize()
@@ -174,3 +174,39 @@ def test_topologies_say_what_operations_take(tmp_path, data):
         operations = 2 * 16 * 16 * 256 * 256
         assert exact - 2000 == pytest.approx(4 * operations / 0.5 / 1000, rel=1e-6)
         assert of_calls([image])[image] - 2000 == pytest.approx(4 * operations / 1000, rel=1e-6)
+
+
+FACTORS = {  # for a product of which a row in memory has 1023 elements, where others have 1024
+    "most @ w": 1,
+    "x @ narrow": 5,
+    "F.linear(most, w)": 1,
+    "F.linear(x, most)": 7,
+    "F.linear(narrow, narrow)": 5,
+    "x @ most.t()": 7,
+    "narrow @ most": 5,
+    "most.t() @ most": 1,
+    "narrow.t() @ x": 5,
+    "x.t() @ narrow": 5,
+    "torch.addmm(bias, x, most.t())": 7,
+    "torch.bmm(x.expand(2, -1, -1), most.t().expand(2, -1, -1))": 7,
+    "x.mv(w[0])": 1,
+}
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_rows_in_memory_decide_what_products_take(tmp_path, data):
+    text = TOPOLOGY.replace("  operations:", "  unaligned: {2: 3, 1: 5, result: 7}\n  operations:")
+    path = tmp_path / "one.yaml"
+    path.write_text(text, encoding="utf-8")
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    with world.opened(topology=str(path)), device.running(data=data):
+        x = torch.ones(1024, 1024, device="cuda").half()
+        like = {"w": x.clone(), "x": x, "most": x[1:].clone(), "narrow": x[:, 1:].clone(), "bias": x[0, 1:].clone()}
+        took = of_calls(FACTORS, **like)
+        aligned = of_calls(["x @ x"], **like)["x @ x"] - 2000
+        for call, factor in FACTORS.items():
+            parts = 2 if "bmm" in call else 1 / 16 if "mv" in call else 1  # the narrowest tile has 64 columns
+            share = 1023 / 1024 if call.startswith(("narrow @", "F.linear(narrow", "most.t() @")) else 1
+            assert took[call] - 2000 == pytest.approx(parts * share * factor * aligned, rel=2e-3), call

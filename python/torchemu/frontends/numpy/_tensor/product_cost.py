@@ -12,26 +12,26 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Inputs, Outputs, bytes_of
 
-Products = tuple[int, int, int, int]
-"""So many products [m, k]·[k, n]: their number, m, n, k."""
+Products = tuple[int, int, int, int, str]
+"""So many products [m, k]·[k, n]: their number, m, n, k, and the layout of the operands, by rows, n, or columns, t."""
 
 
 @functools.lru_cache(maxsize=4096)
-def _cost(world: int, topology: str, kind: str, m: int, n: int, k: int) -> tuple[int, int]:
+def _cost(world: int, topology: str, kind: str, m: int, n: int, k: int, layout: str) -> tuple[int, int]:
     """The bytes and the operations of a product of a dtype on a SIP of a World, which the core is asked for once."""
-    return go.MatMulBytes(world, kind, m, n, k), go.MatMulOps(world, kind, m, n, k)
+    return go.MatMulBytes(world, kind, m, n, k), go.MatMulOps(world, kind, m, n, k, layout)
 
 
 def _traffic(result: Tensor, products: Products) -> int:
     """The bytes of products on the device of the result, in its dtype."""
-    world, (count, m, n, k) = result._storage.world, products
-    return count * _cost(world.handle, world.topology, result.dtype.name, m, n, k)[0]
+    world, (count, *product) = result._storage.world, products
+    return count * _cost(world.handle, world.topology, result.dtype.name, *product)[0]
 
 
 def _work(result: Tensor, products: Products) -> int:
     """The operations of products on the device of the result, in its dtype."""
-    world, (count, m, n, k) = result._storage.world, products
-    return count * _cost(world.handle, world.topology, result.dtype.name, m, n, k)[1]
+    world, (count, *product) = result._storage.world, products
+    return count * _cost(world.handle, world.topology, result.dtype.name, *product)[1]
 
 
 def _products(outputs: Outputs, inputs: Inputs) -> Products:
@@ -41,15 +41,22 @@ def _products(outputs: Outputs, inputs: Inputs) -> Products:
     k = a._shape[-1] if a._shape else 1
     n = b._shape[-1] if len(b._shape) > 1 else 1
     if len(b._shape) <= 2:
-        return 1, math.prod(a._shape[:-1]), n, k
+        return 1, math.prod(a._shape[:-1]), n, k, _lies(a) + _lies(b)
     m = a._shape[-2] if len(a._shape) > 1 else 1
-    return math.prod(outputs[0]._shape) // max(m * n, 1), m, n, k
+    return math.prod(outputs[0]._shape) // max(m * n, 1), m, n, k, _lies(a) + _lies(b)
 
 
 def _of_weight(inputs: Inputs) -> Products:
     """Returns the products of input @ weightᵀ."""
     x, weight = inputs[:2]
-    return 1, math.prod(x._shape[:-1]), math.prod(weight._shape[:-1]), x._shape[-1]
+    layout = _lies(x) + ("n" if _lies(weight) == "t" else "t")
+    return 1, math.prod(x._shape[:-1]), math.prod(weight._shape[:-1]), x._shape[-1], layout
+
+
+def _lies(matrix: Tensor) -> str:
+    """Returns t where the elements of a column lie one after the other in memory, and n where those of a row do."""
+    steps = matrix._strides
+    return "t" if steps is not None and len(steps) > 1 and steps[-2] == 1 != steps[-1] else "n"
 
 
 def product_traffic(outputs: Outputs, inputs: Inputs) -> int:

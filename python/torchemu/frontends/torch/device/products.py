@@ -142,7 +142,7 @@ _COSTS = 4096
 def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
     """Returns what cost does, once for operands alike."""
     rounds = _rounds(op.name)
-    key = rounds, *[(a.shape, a.dtype) if isinstance(a, torch.Tensor) else a if a is True else None for a in args]
+    key = rounds, *[_alike(a) if isinstance(a, torch.Tensor) else a if a is True else None for a in args]
     known = op.costs.get(key)
     if known is None:
         if len(op.costs) == _COSTS:
@@ -150,6 +150,12 @@ def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tu
         known = op.costs[key] = cost(op, rounds, args, kwargs, out)
     found: tuple[int, int, str] = known
     return found
+
+
+def _alike(operand: torch.Tensor) -> tuple[Any, ...]:
+    """Returns what operands have in common that cost alike."""
+    is_in_rows = operand.layout is not torch.strided or operand.is_contiguous()
+    return operand.shape, operand.dtype, None if is_in_rows else operand.stride()
 
 
 def cost(op: Any, rounds: bool, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
@@ -185,6 +191,12 @@ def _tiled(func: Any, operands: list[torch.Tensor]) -> tuple[int, Fraction | int
         stack = a.shape[0] if a.dim() == 3 else 1
     shape = (context().world.handle, kind, rows, cols, a.shape[-1])
     tiles = go.MatMulBytes(*shape)
+    layout = ("t" if _is_in_columns(a) else "n") + ("t" if _is_in_columns(b) != (name == "linear") else "n")
     extra = operands[0].nbytes if added else sum(t.nbytes for t in operands[2:])
     operations = 2 * rows * cols * a.shape[-1]
-    return int(stack * tiles) + extra, Fraction(go.MatMulOps(*shape), operations) if operations else 1
+    return int(stack * tiles) + extra, Fraction(go.MatMulOps(*shape, layout), operations) if operations else 1
+
+
+def _is_in_columns(matrix: torch.Tensor) -> bool:
+    """Says whether the elements of a column lie one after the other in memory, and not those of a row."""
+    return matrix.dim() > 1 and matrix.layout is torch.strided and matrix.stride(-2) == 1 != matrix.stride(-1)
