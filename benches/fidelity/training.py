@@ -11,6 +11,7 @@ Beside it, what the preset of that machine predicts:
 
 import argparse
 import csv
+import itertools
 import os
 import statistics
 from pathlib import Path
@@ -71,9 +72,10 @@ class Transformer(nn.Module):
         self.register_buffer("sin", torch.cat((angles.sin(), angles.sin()), -1))
 
     def forward(self, tokens, labels):
-        x = self.words(tokens) + self.places(torch.arange(tokens.shape[1], device=tokens.device))
+        length = tokens.shape[1]
+        x = self.words(tokens) + self.places(torch.arange(length, device=tokens.device))
         for block in self.blocks:
-            x = block(x, self.cos, self.sin)
+            x = block(x, self.cos[:length], self.sin[:length])
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), labels.flatten())
 
 
@@ -112,22 +114,22 @@ class ResNet50(nn.Module):
         return F.cross_entropy(self.head(self.body(images).mean((2, 3))), labels)
 
 
-def gpt2():
+def gpt2(batch=16, length=1024):
     """GPT-2 small in DDP, by autocast, with a fused optimizer."""
     model = Transformer(768, 12, 12, 50304, 1024, gated=False)
-    return DistributedDataParallel(model), texts(16, 1024, 50304), torch.bfloat16, {"fused": True}
+    return DistributedDataParallel(model), texts(batch, length, 50304), torch.bfloat16, {"fused": True}
 
 
-def llama():
+def llama(batch=8, length=2048):
     """A Llama of 1.3e9 parameters in FSDP 2."""
     model = Transformer(2048, 16, 24, 32000, 2048, gated=True)
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for block in model.blocks:
         fully_shard(block, mp_policy=policy)
-    return fully_shard(model, mp_policy=policy), texts(8, 2048, 32000), None, {}
+    return fully_shard(model, mp_policy=policy), texts(batch, length, 32000), None, {}
 
 
-def tensor_parallel():
+def tensor_parallel(batch=8, length=2048):
     """A Llama of 8 wide layers, each of which all GPUs share."""
     model = Transformer(4096, 32, 8, 32000, 2048, gated=True).bfloat16()
     plan = {name: ColwiseParallel() for name in ("q", "k", "v", "up", "gate")} | {
@@ -136,12 +138,12 @@ def tensor_parallel():
     mesh = init_device_mesh("cuda", (dist.get_world_size(),))
     for block in model.blocks:
         parallelize_module(block, mesh, plan)
-    return model, texts(8, 2048, 32000), None, {"foreach": False}  # some parameters are no DTensors
+    return model, texts(batch, length, 32000), None, {"foreach": False}  # some parameters are no DTensors
 
 
-def resnet():
+def resnet(batch=128, side=224):
     """ResNet-50 in DDP, of float32, whose convolutions round."""
-    images, labels = torch.randn(128, 3, 224, 224), torch.randint(0, 1000, (128,))
+    images, labels = torch.randn(batch, 3, side, side), torch.randint(0, 1000, (batch,))
     return DistributedDataParallel(ResNet50()), (images, labels), None, {}
 
 
@@ -150,12 +152,14 @@ def texts(batch, length, words):
 
 
 PROGRAMS = (gpt2, llama, tensor_parallel, resnet)
+SMALL = 1, 64
+"""A batch, and its length or side, of which a step takes the host longer than the device."""
 
 
-def step_us(program, steps=8):
+def step_us(program, sizes, steps=8):
     """Returns the microseconds of a training step: the median of all but the first three."""
     with torch.device("cuda"):
-        model, batch, autocast, how = program()
+        model, batch, autocast, how = program(*sizes)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, **how)
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     took = []
@@ -184,16 +188,17 @@ def main():
     if not options.record:
         with RECORDED.open(newline="") as file:
             recorded = {(row["program"], int(row["gpus"])): float(row["us"]) for row in csv.DictReader(file)}
-    for program in PROGRAMS:
-        us = step_us(program)
+    for program, sizes in itertools.product(PROGRAMS, ((), SMALL)):
+        name = f"{program.__name__}_small" if sizes else program.__name__
+        us = step_us(program, sizes)
         torch.cuda.empty_cache()
         if dist.get_rank() == 0 and options.record:
             with open(options.record, "a", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerow((program.__name__, world, f"{us:.0f}"))
+                csv.writer(file, lineterminator="\n").writerow((name, world, f"{us:.0f}"))
         elif dist.get_rank() == 0:
-            there = recorded.get((program.__name__, world), float("nan"))
+            there = recorded.get((name, world), float("nan"))
             ratio = us / there
-            print(f"{program.__name__:16}{world:3} GPUs: measured {there:9.0f} us, predicted {us:9.0f} us, {ratio:.2f}")
+            print(f"{name:22}{world:3} GPUs: measured {there:9.0f} us, predicted {us:9.0f} us, {ratio:.2f}")
     dist.destroy_process_group()
 
 
