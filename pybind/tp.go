@@ -78,9 +78,9 @@ func StepCosts(worldHandle int64, step, operands string) (costs string, err erro
 	return string(text), err
 }
 
-// MatMulOps is how many operations of its unit take as long as a product [m, k]·[k, n], whose operands lie in memory by
-// rows, "n", or by columns, "t", as in "nt"; see network.MatMulCost.
-func MatMulOps(worldHandle int64, dtypeName string, m, n, k int, layout string) (ops int64, err error) {
+// MatMulOps is how many operations of its unit take as long as a stack of products [m, k]·[k, n], whose operands lie in
+// memory by rows, "n", or by columns, "t", as in "nt"; see network.MatMulCost.
+func MatMulOps(worldHandle int64, dtypeName string, stack, m, n, k int, layout string) (ops int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
@@ -90,7 +90,7 @@ func MatMulOps(worldHandle int64, dtypeName string, m, n, k int, layout string) 
 	if err != nil {
 		return 0, err
 	}
-	p, err := network.Product{M: m, N: n, K: k}.WithLayout(layout)
+	p, err := network.Product{Stack: stack, M: m, N: n, K: k}.WithLayout(layout)
 	if err != nil {
 		return 0, host.Raise("ValueError", "%v", err)
 	}

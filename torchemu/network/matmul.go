@@ -11,10 +11,10 @@ import (
 // tileDepth is how many elements of k a tile takes at a time: of the order of a matrix unit's own depth.
 const tileDepth = 32
 
-// Product is a product of matrices, [M, K]·[K, N], of which those that are transposed lie in memory as columns: their rows
-// there are K long, or N, or M.
+// Product is products of matrices in one kernel, so many of [M, K]·[K, N]; 0 is one. Operands that are transposed lie in
+// memory by columns.
 type Product struct {
-	M, N, K                       int
+	Stack, M, N, K                int
 	TransposeLeft, TransposeRight bool
 }
 
@@ -28,6 +28,9 @@ func (p Product) WithLayout(layout string) (Product, error) {
 	}
 	return p, fmt.Errorf("a layout is nn, nt, tn or tt, not %q", layout)
 }
+
+// stack is how many products there are.
+func (p Product) stack() int64 { return max(1, int64(p.Stack)) }
 
 // rows combines the lengths of rows in memory by or: that is a multiple of a power of two where all of them are. A single
 // column is no rows of one element.
@@ -45,7 +48,7 @@ func (p Product) rows() (operands, result int) {
 	return left | right, p.N
 }
 
-// MatMulCost is what a product costs a SIP. A PE makes the product tile by tile: a square of float32 accumulators
+// MatMulCost is what products cost a SIP. A PE makes the product tile by tile: a square of float32 accumulators
 // fills its scratch memory, but for two pairs of panels, of which one is read while the other is used. So a is read
 // from HBM once for each column of tiles, b once for each row of them, and the product is written once.
 //
@@ -56,10 +59,10 @@ func MatMulCost(t *topology.Topology, d dtype.DType, p Product) Kernel {
 		return tiledCost(t, d, p)
 	}
 	side := tileSide(t.Compute().Scratch, int64(d.Size()))
-	rows, cols, depth := int64(p.M), int64(p.N), int64(p.K)
+	stack, rows, cols, depth := p.stack(), int64(p.M), int64(p.N), int64(p.K)
 	reads := rows*depth*ceil(cols, side) + depth*cols*ceil(rows, side)
 	return Kernel{
-		Bytes: (reads + rows*cols) * int64(d.Size()), Ops: 2 * rows * cols * depth, Unit: MatrixUnit(d),
+		Bytes: stack * (reads + rows*cols) * int64(d.Size()), Ops: stack * 2 * rows * cols * depth, Unit: MatrixUnit(d),
 	}
 }
 

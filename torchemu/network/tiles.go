@@ -34,12 +34,14 @@ func tiledCost(t *topology.Topology, d dtype.DType, p Product) Kernel {
 	m, n, k := int64(p.M), int64(p.N), int64(p.K)
 	unit := MatrixUnit(d)
 	rate := float64(computeRates(t)[unit])
-	cost := Kernel{Bytes: (m*k + k*n + m*n) * int64(d.Size()), Ops: 2 * m * n * k, Unit: unit}
+	cost := Kernel{
+		Bytes: p.stack() * (m*k + k*n + m*n) * int64(d.Size()), Ops: p.stack() * 2 * m * n * k, Unit: unit,
+	}
 	if cost.Ops == 0 {
 		return cost
 	}
 	slower := misshapen(t.Kernels(), d.Size(), p) // in the operations, and not in what tiles take besides
-	took := fastestTiles(t, tilesOf(d.Size()), rate/slower, m, n, k)
+	took := fastestTiles(t, tilesOf(d.Size()), rate/slower, p)
 	if slower == 1 { // others leave power unused
 		took = sustained(t.Kernels(), took)
 	}
@@ -47,8 +49,9 @@ func tiledCost(t *topology.Topology, d dtype.DType, p Product) Kernel {
 	return cost
 }
 
-// fastestTiles is how long the fastest way takes to make a product, in ps.
-func fastestTiles(t *topology.Topology, tiles []tile, rate float64, m, n, k int64) float64 {
+// fastestTiles is how long the fastest way takes to make products, in ps. Those of a stack share the waves.
+func fastestTiles(t *topology.Topology, tiles []tile, rate float64, p Product) float64 {
+	m, n, k := int64(p.M), int64(p.N), int64(p.K)
 	c, pes := t.Kernels(), int64(t.CubesPerSIP()*t.PEsPerCube())
 	full := float64(tiles[0].rows * tiles[0].cols)
 	least := math.Inf(1)
@@ -60,7 +63,7 @@ func fastestTiles(t *topology.Topology, tiles []tile, rate float64, m, n, k int6
 			if s > 1 && k < s*leastDepth {
 				break
 			}
-			waves := float64(ceil(ceil(m, a.rows)*ceil(n, a.cols)*s, pes))
+			waves := float64(ceil(p.stack()*ceil(m, a.rows)*ceil(n, a.cols)*s, pes))
 			took := waves * (2*area*float64(ceil(k, s))/ofPE*1e12 + float64(c.Tile))
 			if s > 1 {
 				took += float64(c.Split)

@@ -57,6 +57,26 @@ func TestTilesInWaves(t *testing.T) {
 	}
 }
 
+// Products of a stack share waves: three of them have 30 tiles, which 10 PEs make in 3 waves, and a stack of 15 that have 2
+// tiles each takes as long.
+func TestStacksShareWaves(t *testing.T) {
+	const wave = 2 * 256 * 128 * 1024 / 1000.0
+	topo := parse(t, tiled+"kernels: {small_tile: 9, split: 1000000000}\n")
+	for _, p := range []network.Product{
+		{Stack: 3, M: 2560, N: 128, K: 1024}, {Stack: 15, M: 512, N: 128, K: 1024}, {Stack: 21, M: 256, N: 128, K: 1024},
+	} {
+		cost := network.MatMulCost(topo, dtype.F16, p)
+		if got := float64(network.New(sim.NewEngine(), topo).KernelTime(cost)) / 1e3; math.Abs(got/(3*wave)-1) > 1e-4 {
+			t.Errorf("%+v takes %.1f ns, want %.1f", p, got, 3*wave)
+		}
+		alone := p
+		alone.Stack = 0
+		if one := network.MatMulCost(topo, dtype.F16, alone); cost.Bytes != int64(p.Stack)*one.Bytes {
+			t.Errorf("%+v moves %d bytes, one of them %d", p, cost.Bytes, one.Bytes)
+		}
+	}
+}
+
 // Rows in memory are what has to be a multiple of 8 elements, by hand for each layout: of M, N and K one is not.
 func TestRowsOfProducts(t *testing.T) {
 	const kernels = "kernels: {small_tile: 9, split: 1000000000, unaligned: {2: 3, 1: 5, result: 7}}\n"

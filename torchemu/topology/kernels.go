@@ -30,14 +30,20 @@ type each float64
 func (e *each) Parse(n *yaml.Node) error { return number(n, (*float64)(e), "a number", 0, 1e6) }
 func (e *each) Show() any                { return float64(*e) }
 
-// Strided and Transposed are keys of a topology's operations: kernels that are not vectorized, because they broadcast,
-// cast to something wider, or skip memory, and copies that are written in another order than they are read.
+// Ways of the vector units' kernels: those that are not vectorized, because they broadcast, cast to something wider or skip
+// memory; copies that exchange dimensions; those of rows that fit the registers of a few threads; and normalization by
+// statistics that are given.
 const (
 	Strided    = "strided"
 	Transposed = "transposed"
+	Short      = "short"
+	Eval       = "eval"
 )
 
-// Keys are the ways through memory.
+// Ways are those that a topology's operations may tell apart.
+var Ways = []string{Strided, Transposed, Short, Eval}
+
+// Keys are the ways by which operations without a name are told apart.
 func (operationsConfig) Keys() []string { return []string{Strided, Transposed} }
 
 // Admits any operation.
@@ -83,13 +89,14 @@ type Kernels struct {
 func (t *Topology) Kernels() *Kernels { return t.kernels }
 
 // Operation is how many operations of its unit a kernel takes for each that is counted, which is one for an element, and
-// what a formula says of a product. name is PyTorch's, in place or not; a kernel without an entry of its own has that of
-// its way through memory.
+// what a formula says of a product. name is PyTorch's, in place or not; an entry for the name and the way, with a dot
+// between them, goes before one for the name, and that before one for the way.
 func (k *Kernels) Operation(name, way string) float64 {
 	if k == nil {
 		return 1
 	}
-	for _, key := range [...]string{name, strings.TrimSuffix(name, "_"), way} {
+	plain := strings.TrimSuffix(name, "_")
+	for _, key := range [...]string{name + "." + way, plain + "." + way, name, plain, way} {
 		if found, ok := k.operations[key]; ok {
 			return float64(found)
 		}

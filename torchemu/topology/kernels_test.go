@@ -11,7 +11,7 @@ func TestOperationsOfKernels(t *testing.T) {
 	top := parse(t, `
 system: {sips: {count: 1}}
 kernels:
-  operations: {strided: 170, transposed: 455, gelu: 7.5, _softmax: 209, zero_: 2, zero: 3, idle: 0}
+  operations: {strided: 170, transposed: 455, gelu: 7.5, _softmax: 209, zero_: 2, zero: 3, idle: 0, _softmax.short: 120, cat.strided: 5}
 `)
 	for _, c := range []struct {
 		name, way string
@@ -28,6 +28,12 @@ kernels:
 		{"add", topology.Strided, 170},
 		{"clone", topology.Transposed, 455},
 		{"idle", "vector", 0},
+		{"_softmax", topology.Short, 120},
+		{"_softmax_", topology.Short, 120},
+		{"gelu", topology.Short, 7.5},
+		{"add", topology.Short, 1},
+		{"cat", topology.Strided, 5},
+		{"cat", "vector", 1},
 		{"", "", 1},
 		{"_", "float16", 1},
 	} {

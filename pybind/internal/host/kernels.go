@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"slices"
 
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/network"
@@ -22,7 +23,7 @@ type kernelKind struct {
 // rounding is the matrix units' name for products of float32 whose operands they may round to 10 bits of fraction.
 const rounding = "tfloat32"
 
-// KernelKind numbers kernels of a name and a unit; the vector units have a name for each way through memory, too.
+// KernelKind numbers kernels of a name and a unit; the vector units have a name for each of topology.Ways, too.
 func (w *World) KernelKind(name, unit string) (int64, error) {
 	k := &w.kernelKinds
 	key := [2]string{name, unit}
@@ -30,9 +31,9 @@ func (w *World) KernelKind(name, unit string) (int64, error) {
 		return number, nil
 	}
 	kind := kernelKind{torchemu.Launch{Name: name}, w.Topology.Kernels().Operation(name, unit)}
-	switch unit {
-	case topology.Strided, topology.Transposed:
-	case rounding:
+	switch {
+	case slices.Contains(topology.Ways, unit):
+	case unit == rounding:
 		c := w.Topology.Compute()
 		kind.launch.Kernel.Unit = network.MatrixF32
 		kind.each *= float64(c.MatrixF32) / float64(c.MatrixTF32)

@@ -15,7 +15,7 @@ COUNTED = {
     "x + y": ("add", 3 * 4 * ALL, ALL, "vector"),
     "x.exp()": ("exp", 2 * 4 * ALL, ALL, "vector"),
     "x.sum(-1)": ("sum", 4 * (ALL + ROWS), ALL, "vector"),
-    "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "vector"),
+    "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "short"),
     "torch.var_mean(x, -1)": ("var_mean", 4 * (ALL + 2 * ROWS), ALL, "vector"),
     "x.topk(2, -1)": ("topk", 4 * ALL + ROWS * 2 * (4 + 8), ALL, "vector"),
     "x * host": ("mul", 2 * 4 * ALL, ALL, "vector"),
@@ -40,6 +40,14 @@ COUNTED = {
     "x[:, :4].contiguous()": ("clone", 4 * ALL, ALL // 2, "strided"),
     "x.view(3, 2, 8).transpose(0, 1).contiguous()": ("clone", 8 * ALL, ALL, "strided"),
     "y.clone().copy_(row)": ("copy_", 4 * (ALL + WIDTH), ALL, "strided"),
+    # rows that are short, and statistics that are given
+    "x.log_softmax(0)": ("_log_softmax", 8 * ALL, ALL, "short"),
+    "long.softmax(-1)": ("_softmax", 8 * 2048, 2048, "short"),
+    "long.softmax(0)": ("_softmax", 8 * 2048, 2048, "short"),
+    "long.view(1, -1)[:, :1025].softmax(-1)": ("_softmax", 8 * 1025, 1025, "vector"),
+    "one.softmax(0)": ("_softmax", 8, 1, "short"),
+    "F.batch_norm(x, row, row)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "eval"),
+    "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "vector"),
     # a part of an operand
     "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
@@ -71,6 +79,7 @@ def operands():
         "row": torch.ones(WIDTH, device="cuda"), "column": torch.ones(ROWS, 1, device="cuda"), "mask": x > 0,
         "short": x.half(), "three": three,
         "classes": torch.zeros(ROWS, dtype=torch.int64, device="cuda"), "one": torch.ones((), device="cuda"),
+        "long": torch.ones(2, 1024, device="cuda"),
         "host": torch.tensor(2.0), "empty": torch.ones(0, device="cuda"),
     }  # fmt: skip
 

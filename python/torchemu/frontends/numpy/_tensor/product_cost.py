@@ -17,21 +17,21 @@ Products = tuple[int, int, int, int, str]
 
 
 @functools.lru_cache(maxsize=4096)
-def _cost(world: int, topology: str, kind: str, m: int, n: int, k: int, layout: str) -> tuple[int, int]:
-    """The bytes and the operations of a product of a dtype on a SIP of a World, which the core is asked for once."""
-    return go.MatMulBytes(world, kind, m, n, k), go.MatMulOps(world, kind, m, n, k, layout)
+def _cost(world: int, topology: str, kind: str, count: int, m: int, n: int, k: int, layout: str) -> tuple[int, int]:
+    """The bytes and the operations of products of a dtype on a SIP of a World, which the core is asked for once."""
+    return count * go.MatMulBytes(world, kind, m, n, k), go.MatMulOps(world, kind, count, m, n, k, layout)
 
 
 def _traffic(result: Tensor, products: Products) -> int:
     """The bytes of products on the device of the result, in its dtype."""
-    world, (count, *product) = result._storage.world, products
-    return count * _cost(world.handle, world.topology, result.dtype.name, *product)[0]
+    world = result._storage.world
+    return _cost(world.handle, world.topology, result.dtype.name, *products)[0]
 
 
 def _work(result: Tensor, products: Products) -> int:
     """The operations of products on the device of the result, in its dtype."""
-    world, (count, *product) = result._storage.world, products
-    return count * _cost(world.handle, world.topology, result.dtype.name, *product)[1]
+    world = result._storage.world
+    return _cost(world.handle, world.topology, result.dtype.name, *products)[1]
 
 
 def _products(outputs: Outputs, inputs: Inputs) -> Products:

@@ -189,12 +189,13 @@ def _tiled(func: Any, operands: list[torch.Tensor]) -> tuple[int, Fraction | int
     else:
         rows, cols = a.shape[-2], b.shape[-1] if b.dim() > 1 else 1
         stack = a.shape[0] if a.dim() == 3 else 1
-    shape = (context().world.handle, kind, rows, cols, a.shape[-1])
-    tiles = go.MatMulBytes(*shape)
+    world, shape = context().world.handle, (rows, cols, a.shape[-1])
+    tiles = go.MatMulBytes(world, kind, *shape)
     layout = ("t" if _is_in_columns(a) else "n") + ("t" if _is_in_columns(b) != (name == "linear") else "n")
     extra = operands[0].nbytes if added else sum(t.nbytes for t in operands[2:])
-    operations = 2 * rows * cols * a.shape[-1]
-    return int(stack * tiles) + extra, Fraction(go.MatMulOps(*shape, layout), operations) if operations else 1
+    operations = 2 * stack * rows * cols * a.shape[-1]
+    slower = Fraction(go.MatMulOps(world, kind, stack, *shape, layout), operations) if operations else 1
+    return stack * int(tiles) + extra, slower
 
 
 def _is_in_columns(matrix: torch.Tensor) -> bool:

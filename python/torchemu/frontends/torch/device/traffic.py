@@ -24,8 +24,9 @@ Counted = tuple[int, int, str]
 Counter = Callable[[Sequence[Any], Tensor, int], Counted]
 """A function that counts a kernel, by its arguments, its result and the bytes of all operands."""
 
-ALIKE, STRIDED, TRANSPOSED = "vector", "strided", "transposed"
-"""Ways through memory, as topologies name them: with vectorized accesses, without, and in another order."""
+ALIKE, STRIDED, TRANSPOSED, SHORT, EVAL = "vector", "strided", "transposed", "short", "eval"
+"""Ways of kernels, as topologies name them: with vectorized accesses to memory, without, and in another order; with
+short rows; by statistics that are given."""
 
 OVERWRITES = frozenset({
     "fill_", "zero_", "normal_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_",
@@ -53,10 +54,22 @@ def counter(name: str) -> Counter:
         return lambda args, out, nbytes: (out.nbytes, out.numel(), ALIKE)
     if name in COPIES:
         return lambda args, out, nbytes: (nbytes + out.nbytes, out.numel(), way(args[0], out))
+    if name in ("_softmax", "_log_softmax"):
+        return _of_rows
     times = AGAIN.get(name)
     if times is not None:
         return lambda args, out, nbytes: whole(args, out, nbytes + times * args[0].nbytes)
     return whole
+
+
+_SHORT = 1024
+"""The most elements of a row that softmax has in registers."""
+
+
+def _of_rows(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts a softmax."""
+    row = out.shape[args[1]] if out.dim() else 1
+    return nbytes + out.nbytes, out.numel(), SHORT if row <= _SHORT else ALIKE
 
 
 def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
@@ -84,6 +97,8 @@ def counted_several(name: str, args: Sequence[Any], changed: Sequence[int], nbyt
     elements = sum(t.numel() for t in deferral.tensors(args[0])) if args else 0
     if name == "nll_loss_forward":
         return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
+    if name == "native_batch_norm" and not args[5]:
+        return nbytes + size(args[0]), elements, EVAL
     if results:
         return nbytes + results, elements, ALIKE
     written = [sum(map(size, deferral.tensors(args[at]))) for at in changed if at < len(args)]
