@@ -1,6 +1,7 @@
 """Workers of loaders on the installed PyTorch: what each of them has of its own, from one epoch to the next."""
 
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -62,3 +63,12 @@ def test_workers_set_attributes_of_their_own_dataset(wrap):
     loader = DataLoader(wrap(dataset), None, num_workers=2, worker_init_fn=open_in_worker, sampler=range(6))
     assert [sample[4] for sample in loader] == [0, 1] * 3
     assert (dataset.asked, dataset.opened_by) == (0, None)
+
+
+@one
+def test_batches_of_workers_are_made_without_warnings():
+    """They are tensors made of storages, of which PyTorch warns where it is told a device for them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batches = list(DataLoader(torch.arange(4.0), 2, num_workers=2))
+    assert torch.equal(torch.cat(batches), torch.arange(4.0))

@@ -690,3 +690,18 @@ def test_what_functions_remember_in_functions_and_objects_is_a_ranks_own(package
         assert [module.numbered(), module.grouped()] == [expected] * 2
     variables.exchange("a", None)
     assert not vars(module.cached) and not vars(module.groups)
+
+
+@one
+@pytest.mark.parametrize("convolve", [functional.conv2d, functional.conv_transpose2d])
+def test_convolutions_of_float16_add_up_in_float32(convolve):
+    """CUDA adds up so. The host's own kernels round otherwise, and take long for gradients."""
+    torch.manual_seed(0)
+    drawn = [torch.randn(shape).half() for shape in ((4, 32, 20, 20), (32, 32, 3, 3), (32,), (4, 32, 20, 20))]
+    found = []
+    for operands in ([t.float() for t in drawn], [t.cuda() for t in drawn]):
+        x, weight, bias = (t.clone().requires_grad_() for t in operands[:3])
+        out = convolve(x, weight, bias, padding=1)
+        out.backward(operands[3])
+        found.append([t.detach().cpu().half() for t in (out, x.grad, weight.grad, bias.grad)])
+    assert all(map(torch.equal, *found)) and x.grad.dtype == torch.float16
