@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, get_worker_info
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, get_worker_info
 
 import torchemu
 
@@ -72,3 +72,23 @@ def test_batches_of_workers_are_made_without_warnings():
         warnings.simplefilter("error")
         batches = list(DataLoader(torch.arange(4.0), 2, num_workers=2))
     assert torch.equal(torch.cat(batches), torch.arange(4.0))
+
+
+class Opened(IterableDataset):
+    """Opens what it reads in its workers, by a method of its own."""
+
+    def open(self, number):
+        self.opened = [number]
+
+    def close_batch(self, batch):
+        return batch, self.opened
+
+    def __iter__(self):
+        yield from self.opened
+
+
+@one
+def test_methods_of_the_dataset_are_those_of_the_workers_copy():
+    dataset = Opened()
+    loader = DataLoader(dataset, 1, num_workers=2, worker_init_fn=dataset.open, collate_fn=dataset.close_batch)
+    assert list(loader) == [([0], [0]), ([1], [1])] and not hasattr(dataset, "opened")
