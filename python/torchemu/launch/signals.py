@@ -136,9 +136,10 @@ def _to_itself(real: Callable[..., None], *fixed: int) -> Callable[..., None]:
 
 
 def _found(pid: int) -> runtime.Context | None:
-    """A rank that the running one can know of: itself, one spawned beside it, or by it, or the one that spawned it."""
+    """A rank that the running one can know of: itself, one spawned beside it, or by it, or the one that spawned it. The
+    number of one that has ended stays its own until the one that spawned it has joined it."""
     context = runtime.current()
-    spawned = (children.context_of(pid) for children in context.children)
+    spawned = (children.context_of(pid) for children in (*context.children, *context.unjoined))
     assert context.tasks is not None
     known = (*context.tasks.contexts, context.parent, *spawned)
     return next((found for found in known if found is not None and found.pid == pid), None)

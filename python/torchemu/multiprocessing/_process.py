@@ -122,6 +122,8 @@ class _Batch(Ranks):
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended. Prints what went
         wrong."""
         super().advance(until, enough)
+        if self.ended:
+            self.parent.unjoined = (self,)
         failures = self.begun().failures
         for failure in failures[self._reported :]:
             if not isinstance(failure.exception, SystemExit):

@@ -14,9 +14,15 @@ from torchemu.bridge.binding import go
 from torchemu.multiprocessing._shared import access, limit
 from torchemu.multiprocessing._start import hand_down
 from torchemu.runtime.tasks import Signalled, Tasks
+from torchemu.runtime.waiting import MICROSECOND, reach
 
 if TYPE_CHECKING:
     from torchemu.multiprocessing._helper import Helper
+
+
+_ENDING, _STEPS = 1000 * MICROSECOND, 10
+"""Picoseconds from the return of a process's function to the end of the process, which is less than Python takes, and
+in how many steps they pass."""
 
 
 class Ranks:
@@ -53,7 +59,8 @@ class Ranks:
 
     def context_of(self, pid: int) -> runtime.Context | None:
         """Returns the context of the rank whose process has this number; None where there is no such one."""
-        rank = next((rank for rank, process in enumerate(self.processes) if process.number == pid), None)
+        own = (rank for rank, process in enumerate(self.processes) if process.number == pid and not process.is_joined)
+        rank = next(own, None)
         return None if rank is None else self.begun().contexts[rank]
 
     def leave_running(self, at_exit: bool = True) -> None:
@@ -78,6 +85,10 @@ class Ranks:
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended."""
         tasks = self.begun()
         tasks.advance(until, enough)
+        while not tasks.ended and self.parent.is_signalled():
+            assert self.parent.process is not None
+            self.parent.process.handle_signals()
+            tasks.advance(until, enough)
         if tasks.ended and self in self.parent.children:
             self.parent.children.remove(self)
             atexit.unregister(self._finish)
@@ -94,6 +105,13 @@ class Ranks:
             self.advance(timer, enough)
         finally:
             go.Release(timer)
+
+
+def _let_it_end() -> None:
+    """Lets a process end whose function has returned: threads of the program that it has told something, an error say,
+    act on it before the program goes on. They do at each step: time that ranks wait for does not stop for them."""
+    for _ in range(_STEPS):
+        reach(_ENDING // _STEPS)
 
 
 NESTED = (
@@ -184,13 +202,14 @@ class RankProcess:
         name: as Python names processes.
         daemon: means nothing for the ranks of spawn.
         number: what pid is after the start.
+        is_joined: it has ended, and the program has waited for that: to the system its number is nobody's.
     """
 
     def __init__(self, ranks: Ranks | Helper | None, rank: int, name: str, daemon: bool = False) -> None:
         self.name, self.daemon = name, daemon
         self.number = next(runtime.current_world().pids)
         self._ranks, self._rank = ranks, rank
-        self._closed = False
+        self._closed = self.is_joined = False
 
     def __repr__(self) -> str:
         state = "initial"
@@ -235,7 +254,12 @@ class RankProcess:
         if self._is_inside():
             raise AssertionError("can only join a child process")
         self._check_open()
+        had_ended = self.exitcode is not None
         self._ranks.wait(timeout, lambda: self.exitcode is not None)
+        if self.exitcode is not None:
+            if not had_ended:
+                _let_it_end()
+            self.is_joined = True
 
     def terminate(self) -> None:
         """Ends it where it waits, as SIGTERM does; its ``finally`` blocks run."""

@@ -290,13 +290,14 @@ class Tasks:
             self.loop.switch()
 
     def _drive(self, enough: Callable[[], bool] | None) -> bool:
-        """Reports false when it is enough, and true when the run is over. None is for a run that is simple."""
+        """Reports false when it is enough, or when the one that has spawned these ranks has signals to handle, and true
+        when the run is over. None is for a run that is simple."""
         while not self._is_over():
             self._look()
             if enough is not None:
-                if enough() and not self._is_ending():
-                    return False
                 self._let_threads_of_parent_run()
+                if (enough() and not self._is_ending()) or self._parent.is_signalled():
+                    return False
             try:
                 task = go.Next(self.scheduler) if self._found is None else self._taken()
             except DeadlockError as deadlock:

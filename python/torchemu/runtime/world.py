@@ -369,6 +369,7 @@ class Context:
         self.parent = parent
         self.process = process
         self.children: list[Children] = []
+        self.unjoined: tuple[Children, ...] = ()  # those of which all have ended, and not all have been joined
         self.last: tuple[str, int] | None = None  # the last operation between ranks that it has issued, and its site
         self.ahead = 0  # operations between ranks that it has issued since the last mark
         self._mark: Handle | None = None  # the end of what it had issued by then
@@ -457,6 +458,10 @@ class Context:
         while not go.Await(self.world.handle, self.rank, waitable):
             self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
         return False
+
+    def is_signalled(self) -> bool:
+        """Reports whether it is the main program that runs, and has signals to handle."""
+        return self.process is not None and bool(self.process.signals_due) and self.task == self.rank
 
     def synchronize(self) -> None:
         """Blocks the host until all operations have ended that this rank has issued, on whichever stream."""

@@ -250,3 +250,76 @@ def test_psutil_takes_a_ranks_number_for_the_process(tmp_path: Path) -> None:
             sys.modules["psutil"].Process(1 << 22)
     finally:
         sys.modules.pop("psutil", None)
+
+
+LISTENING = """
+    import os, signal, threading, traceback
+    import torch
+
+    class Errors:
+        def __init__(self, queue):
+            self.queue, self.pids = queue, []
+            threading.Thread(target=self.listen, daemon=True).start()
+            signal.signal(signal.SIGUSR1, self.hear)
+
+        def listen(self):
+            self.queue.put(self.queue.get())
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        def hear(self, number, frame):
+            for pid in self.pids:
+                os.kill(pid, signal.SIGINT)
+            raise RuntimeError(self.queue.get())
+
+    def work(rank, queue, waits):
+        try:
+            torch.distributed.init_process_group("gloo", init_method="tcp://localhost:1", rank=rank, world_size=2)
+            if rank == 0:
+                raise ValueError("of rank 0")
+            if waits:
+                torch.distributed.barrier()
+        except Exception:
+            queue.put(traceback.format_exc().splitlines()[-1])
+
+    if __name__ == "__main__":
+        context = torch.multiprocessing.get_context("spawn")
+        queue = context.SimpleQueue()
+        errors = Errors(queue)
+        processes = [context.Process(target=work, args=(rank, queue, {waits})) for rank in range(2)]
+        for process in processes:
+            process.start()
+            errors.pids.append(process.pid)
+        for process in processes:
+            process.join()
+        print("all is well")
+"""
+"""A program that learns of errors of its processes by a thread, as those of fairseq's and OpenNMT's do."""
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_program_hears_of_a_processs_error_before_it_has_joined_it(tmp_path: Path, waits: bool) -> None:
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, LISTENING.replace("{waits}", str(waits))))
+    assert outcome.status == 1 and "RuntimeError: ValueError: of rank 0\n" in outcome.err
+    assert "all is well" not in outcome.out and "deadlock" not in outcome.err
+
+
+def test_a_process_that_has_ended_has_its_number_until_it_is_joined(tmp_path: Path) -> None:
+    text = """
+    import os, time
+    import torch
+
+    if __name__ == "__main__":
+        process = torch.multiprocessing.get_context("spawn").Process(target=int)
+        process.start()
+        while process.is_alive():
+            time.sleep(0.001)
+        os.kill(process.pid, 0)
+        os.kill(process.pid, 15)
+        process.join()
+        try:
+            os.kill(process.pid, 0)
+        except ProcessLookupError:
+            print(process.exitcode, "is nobody")
+    """
+    outcome = launch("--nproc-per-node", "1", "--virtual-clock", written(tmp_path, text))
+    assert (outcome.status, lines(outcome)) == (0, ["0 is nobody"]), outcome.err

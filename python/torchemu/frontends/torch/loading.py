@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import random
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,12 +43,18 @@ class _Worker:
         self._number = number
         with self._in_place():
             if loader._worker_init_fn is not None:
-                loader._worker_init_fn(number)
+                self._own(loader, loader._worker_init_fn)(number)
             self._fetcher = self._made_fetcher(loader)
 
+    def _own(self, loader: Any, function: Any) -> Any:
+        """Returns a loader's function as the worker has it: what is a method of the dataset is one of its copy."""
+        is_datasets = isinstance(function, types.MethodType) and function.__self__ is loader._dataset
+        return types.MethodType(function.__func__, self._info.dataset) if is_datasets else function
+
     def _made_fetcher(self, loader: Any) -> Any:
+        collate = self._own(loader, loader._collate_fn)
         return dataloader._DatasetKind.create_fetcher(
-            loader._dataset_kind, self._info.dataset, loader._auto_collation, loader._collate_fn, loader._drop_last
+            loader._dataset_kind, self._info.dataset, loader._auto_collation, collate, loader._drop_last
         )
 
     def begin_again(self, loader: Any) -> None:

@@ -1,11 +1,12 @@
 """Workers of loaders on the installed PyTorch: what each of them has of its own, from one epoch to the next."""
 
 import random
+import warnings
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, get_worker_info
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, get_worker_info
 
 import torchemu
 
@@ -62,3 +63,32 @@ def test_workers_set_attributes_of_their_own_dataset(wrap):
     loader = DataLoader(wrap(dataset), None, num_workers=2, worker_init_fn=open_in_worker, sampler=range(6))
     assert [sample[4] for sample in loader] == [0, 1] * 3
     assert (dataset.asked, dataset.opened_by) == (0, None)
+
+
+@one
+def test_batches_of_workers_are_made_without_warnings():
+    """They are tensors made of storages, of which PyTorch warns where it is told a device for them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batches = list(DataLoader(torch.arange(4.0), 2, num_workers=2))
+    assert torch.equal(torch.cat(batches), torch.arange(4.0))
+
+
+class Opened(IterableDataset):
+    """Opens what it reads in its workers, by a method of its own."""
+
+    def open(self, number):
+        self.opened = [number]
+
+    def close_batch(self, batch):
+        return batch, self.opened
+
+    def __iter__(self):
+        yield from self.opened
+
+
+@one
+def test_methods_of_the_dataset_are_those_of_the_workers_copy():
+    dataset = Opened()
+    loader = DataLoader(dataset, 1, num_workers=2, worker_init_fn=dataset.open, collate_fn=dataset.close_batch)
+    assert list(loader) == [([0], [0]), ([1], [1])] and not hasattr(dataset, "opened")

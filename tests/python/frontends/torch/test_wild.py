@@ -690,3 +690,36 @@ def test_what_functions_remember_in_functions_and_objects_is_a_ranks_own(package
         assert [module.numbered(), module.grouped()] == [expected] * 2
     variables.exchange("a", None)
     assert not vars(module.cached) and not vars(module.groups)
+
+
+@one
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float32])
+def test_attention_is_causal_and_has_a_mask(dtype):
+    """CUDA's fused kernels take both, as on an H200; those by single operations refuse it, as the host's do."""
+    torch.manual_seed(0)
+    q, k = torch.rand(1, 2, 6, 8), torch.rand(1, 2, 9, 8)
+    sees = torch.rand(6, 9) < 0.7
+    sees[:, 0] = True
+    mask = sees if dtype is torch.bool else torch.zeros(6, 9).masked_fill(~sees, float("-inf"))
+    expected = functional.scaled_dot_product_attention(q, k, k, sees & torch.ones(6, 9, dtype=torch.bool).tril())
+    leaf = q.cuda().requires_grad_()
+    found = functional.scaled_dot_product_attention(leaf, k.cuda(), k.cuda(), mask.cuda(), is_causal=True)
+    found.sum().backward()
+    torch.testing.assert_close(found.detach().cpu(), expected)
+    with sdpa_kernel(SDPBackend.MATH), pytest.raises(RuntimeError, match="should not be set when is_causal=True"):
+        functional.scaled_dot_product_attention(leaf, k.cuda(), k.cuda(), mask.cuda(), is_causal=True)
+
+
+@one
+@pytest.mark.parametrize("convolve", [functional.conv2d, functional.conv_transpose2d])
+def test_convolutions_of_float16_add_up_in_float32(convolve):
+    """CUDA adds up so. The host's own kernels round otherwise, and take long for gradients."""
+    torch.manual_seed(0)
+    drawn = [torch.randn(shape).half() for shape in ((4, 32, 20, 20), (32, 32, 3, 3), (32,), (4, 32, 20, 20))]
+    found = []
+    for operands in ([t.float() for t in drawn], [t.cuda() for t in drawn]):
+        x, weight, bias = (t.clone().requires_grad_() for t in operands[:3])
+        out = convolve(x, weight, bias, padding=1)
+        out.backward(operands[3])
+        found.append([t.detach().cpu().half() for t in (out, x.grad, weight.grad, bias.grad)])
+    assert all(map(torch.equal, *found)) and x.grad.dtype == torch.float16

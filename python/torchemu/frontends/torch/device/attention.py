@@ -49,6 +49,8 @@ def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
                 "Expected query, key, and value to have the same device type, but got query.device: "
                 f"{query.device} key.device: {key.device} and value.device: {value.device} instead."
             )
+        if is_causal and attn_mask is not None and _takes_both(query):
+            attn_mask, is_causal = _causal(attn_mask, query, key), False
         call = functools.partial(original, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
         if places.is_distributed(query) and query.dim() == 4 and not dropout_p and places.is_simulated(query.device):
             made = fused.of_operations(query, key, value, attn_mask, is_causal, scale, enable_gqa)
@@ -69,6 +71,19 @@ def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
         return found
 
     return scaled_dot_product_attention
+
+
+def _takes_both(query: Any) -> bool:
+    """Reports whether CUDA has kernels allowed that take a mask and are causal; the host's refuse that, as its math."""
+    allowed = torch.backends.cuda
+    return places.is_plain_on_device(query) and (allowed.mem_efficient_sdp_enabled() or allowed.cudnn_sdp_enabled())
+
+
+def _causal(mask: Any, query: Any, key: Any) -> torch.Tensor:
+    """Returns a mask by which each query sees no later key than its own, and what it saw of the others."""
+    seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril_()
+    made: torch.Tensor = mask & seen if mask.dtype is torch.bool else mask.masked_fill(~seen, float("-inf"))
+    return made
 
 
 def _kernels_of_host(query: Any) -> AbstractContextManager[None]:

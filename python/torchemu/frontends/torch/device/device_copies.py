@@ -142,7 +142,8 @@ def new(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         """Tensor.new."""
         where = self.device if device is None else places.meant(device)
         if places.of(self) is None and (where is None or not places.is_simulated(where)):
-            return original(self, *given, device=device, **kwargs)
+            # PyTorch warns of storages, as a worker's batches are made of, where it is told a device, be it None.
+            return original(self, *given, **({} if device is None else {"device": device}), **kwargs)
         return to(original(self, *given, **kwargs), where)
 
     return new

@@ -9,7 +9,17 @@ from typing import Any, NoReturn
 import torch
 from torch._library import custom_ops
 
-from torchemu.frontends.torch.device import float_only, mixed_products, mixing, norms, places, products, traffic, waits
+from torchemu.frontends.torch.device import (
+    convolutions,
+    float_only,
+    mixed_products,
+    mixing,
+    norms,
+    places,
+    products,
+    traffic,
+    waits,
+)
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 aten = torch.ops.aten
@@ -304,7 +314,7 @@ def _fast() -> dict[Any, Callable[..., Any]]:
 
 FAST = _fast()
 
-AS_CUDA = {**norms.KERNELS, **mixed_products.KERNELS}
+AS_CUDA = {**norms.KERNELS, **mixed_products.KERNELS, **convolutions.KERNELS}
 """Functions that compute on devices as CUDA's kernels do, where the host's do otherwise or are missing."""
 
 
