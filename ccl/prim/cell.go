@@ -22,8 +22,9 @@ type cell struct {
 	users    []*pe         // who has used it atomically
 	taken    []consumption // as data with flags: the first look at each version
 	awaited  bool          // somebody waits for it, or looks at it as a word
-	looks    []*origin     // of programs' own loops: the last of each PE
+	looks    []sighting    // of programs' own loops: the last of each PE
 	now      int64         // its value after the last change that was noted
+	stored   bool          // the change that is noted next is a store, which counts where it leaves the word as it is
 }
 
 // met is a wait that was satisfied.
@@ -115,6 +116,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 		return
 	}
 	p, c := s.word, s.word.cell()
+	p.found(old)
 	a := &access{origin: o, moment: at, kind: s.kind, value: value, lo: p.lo, hi: p.hi}
 	k.missed(p, c, a, knows, value)
 	k.untaken(p, c, a)
@@ -313,7 +315,9 @@ func (k *checker) seen(p place, by *origin, knows clock) clock {
 	if k == nil {
 		return nil
 	}
-	all := knows.Clone()
-	all.Join(p.cell().looked(p, by, knows))
+	p.found(p.load())
+	all, c := knows.Clone(), p.cell()
+	all.Join(c.looked(p, by, knows))
+	c.lookedBy(by)
 	return all
 }

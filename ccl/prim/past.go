@@ -16,14 +16,43 @@ type past struct {
 	knows clock
 }
 
+// Found tells the checker what a program has found in a word that it is about to use in place. Where the word's last
+// change has left something else, somebody has written it as memory that the checker does not see, as a host that clears
+// a tensor between two calls: what the word was before is over. That only forgets, so that it can make no report. stores
+// says that the program sets the word, perhaps to what it is: that is a change, too, for whoever sees the value may have
+// seen it before.
+func (c *Context) Found(w Word, value int64, stores bool) {
+	if c.machine().check == nil {
+		return
+	}
+	p := c.wordAt(w)
+	p.found(value)
+	if stores {
+		p.cell().stored = true
+	}
+}
+
+func (p place) found(value int64) {
+	if c := p.cells[p.lo]; c != nil && c.now != value {
+		c.restart()
+		c.now = value
+	}
+}
+
 // told is what a look at a word has told.
 type told struct {
 	version int
 	knows   clock
 }
 
-// Past lists what a word of the own rank was before its last change, the oldest first: from what the program knew of on, when
-// it last looked at the word. It is empty where that is not known.
+// sighting is a program's look at a word, and how often that had changed before.
+type sighting struct {
+	*origin
+	version int
+}
+
+// Past lists what a word was before the last change that the program has seen, the oldest first: from what it knew of on,
+// when it last looked at the word. It is empty where that is not known.
 func (c *Context) Past(w Word) []int64 {
 	cell, look, list := c.lookedAt(w)
 	if look == nil || len(list) < 2 {
@@ -36,7 +65,7 @@ func (c *Context) Past(w Word) []int64 {
 	return values
 }
 
-// Suffices notes that a loop which has ended, having looked at a word of the own rank, would have ended when the word had a
+// Suffices notes that a loop which has ended, having looked at a word, would have ended when the word had a
 // value of those that Past lists. What only later changes of the word tell may not be there then. text is the loop's condition.
 func (c *Context) Suffices(w Word, value int64, text string) {
 	cell, look, list := c.lookedAt(w)
@@ -64,23 +93,24 @@ func (c *Context) Suffices(w Word, value int64, text string) {
 	}
 }
 
-// lookedAt is what the checker knows of a word of the own rank: the program's last look at it, and what it has been. The look is
-// nil where there was none, or no checker is.
+// lookedAt is what the checker knows of a word: the program's last look at it, and what it has been until then: a word
+// of another rank may have changed before the answer is there. The look is nil where there was none, or no checker is.
 func (c *Context) lookedAt(w Word) (*cell, *origin, []past) {
-	if c.machine().check == nil || w.Addr.Rank() != c.Rank() {
+	if c.machine().check == nil {
 		return nil, nil, nil
 	}
 	p := c.wordAt(w)
 	cell := p.cell()
-	i := slices.IndexFunc(cell.looks, func(o *origin) bool { return o.pe == c.pe })
+	i := slices.IndexFunc(cell.looks, func(s sighting) bool { return s.pe == c.pe })
 	if i < 0 {
 		return cell, nil, nil
 	}
-	list := cell.history()
-	if n := len(list); n > 0 && list[n-1].value != p.load() {
+	list, later := cell.history(), cell.version-cell.looks[i].version
+	n := len(list) - later
+	if n <= 0 || later == 0 && list[n-1].value != p.load() {
 		return cell, nil, nil // it has been written as memory, or signalled as a longer word
 	}
-	return cell, cell.looks[i], list
+	return cell, cell.looks[i].origin, list[:n]
 }
 
 // lookedBy notes a program's look at the word. What an earlier one of it has left in doubt is settled.
@@ -92,11 +122,11 @@ func (c *cell) lookedBy(o *origin) {
 	o.pe.hears(c)
 	for i, old := range c.looks {
 		if old.pe == o.pe {
-			c.looks[i] = o
+			c.looks[i] = sighting{o, c.version}
 			return
 		}
 	}
-	c.looks = append(c.looks, o)
+	c.looks = append(c.looks, sighting{o, c.version})
 }
 
 // hears keeps what a look at the word tells.

@@ -125,10 +125,8 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 	k.unset(p, a.origin, knows)
 	k.narrowed(p, c, a.origin)
 	switch use {
-	case Atomic:
-		after.Join(c.clock)
-	case Acquires:
-		after.Join(c.looked(p, a.origin, knows))
+	case Atomic, Acquires:
+		after.Join(c.used(p, a.origin, knows))
 	default:
 		by.listen(a.origin, c, use, c.clock)
 	}
@@ -149,15 +147,18 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 // changed notes what an atomic use has made of a word; nothing where it has only looked.
 func (k *checker) changed(p place, a *access, c *cell) {
 	if n := p.hi - p.lo; n == 4 || n == 8 {
-		now := p.load()
-		if now == c.now {
+		if !p.turned(c) {
 			return
 		}
+		now := p.load()
 		c.turns(a.origin, a.moment, c.now, now)
-		c.now = now
+		c.now, c.stored = now, false
 	}
 	c.fell, c.version = true, c.version+1
 }
+
+// turned says whether a word, of which an atomic use is being noted, is changed by that.
+func (p place) turned(c *cell) bool { return c.stored || p.load() != c.now }
 
 // Meet is a barrier of the program's threads: what all have done is known to each.
 func (c *Context) Meet() {
@@ -251,6 +252,9 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 		k.unset(p, o, knows)
 		k.torn(p, o)
 	}
+	if n := p.hi - p.lo; n == 4 || n == 8 {
+		p.found(p.load())
+	}
 	all := knows.Clone()
 	p.cell().awaited = true
 	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
@@ -269,8 +273,12 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 			c.take(o)
 		}
 		c.lookedBy(o)
-		o.pe.settledBy(c.clock)
-		all.Join(c.clock)
+		heard := c.clock
+		if at == p.lo {
+			heard = c.looked(p, o, knows)
+		}
+		o.pe.settledBy(heard)
+		all.Join(heard)
 	}
 	return all
 }

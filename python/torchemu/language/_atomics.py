@@ -161,6 +161,8 @@ class _Change:
         at = (self._addresses - first) // size
         with np.errstate(all="ignore"):
             old = self._one_by_one(memory, at) if len(np.unique(at)) < len(at) else self._at_once(memory, at)
+        if program.machine.world.strictness.check:
+            program.found(self._addresses, old, self._name == "exchange")
         words = [n for address in self._addresses.tolist() for n in (address, size)]
         program.call(go.PrimTouch, what, words, _ATOMIC, False)
         return old

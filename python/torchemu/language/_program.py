@@ -57,6 +57,18 @@ class Program(greenlet.greenlet):
         self.call(function, *args)
         return go.PrimResult(self.handle)
 
+    def found(self, addresses: np.ndarray, old: np.ndarray, stores: bool = False) -> None:
+        """Tells the checker what was in words that are being used, each for the first time.
+
+        Args:
+            stores: they are set, perhaps to what they are.
+        """
+        size = old.dtype.itemsize
+        if size in (4, 8):
+            first = dict(zip(addresses[::-1].tolist(), old[::-1].view(f"i{size}").tolist(), strict=True))
+            words = [number for at, value in first.items() for number in (at, size, value)]
+            go.PrimFound(self.handle, words, stores)
+
     def sync_with(self, barrier: int) -> None:
         """Waits until the programs of all ranks of a barrier have come here."""
         line = self.line()

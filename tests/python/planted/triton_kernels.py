@@ -1854,4 +1854,80 @@ for call in range(3):
     torch.cuda.current_stream().wait_stream(s)
     assert out.tolist() == [n] and seen.tolist() == [n], (out, seen)
 """,
+    "counts that the host clears, looked at on another stream": """
+@triton.jit
+def produce(y, count, call, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(y + i, i.to(tl.float32) + call)  #! not cleared, relaxed
+    tl.debug_barrier()
+    sem: tl.constexpr = "release"
+    sem: tl.constexpr = "relaxed"  #+ relaxed
+    tl.atomic_add(count, 1, sem=sem, scope="gpu")
+@triton.jit
+def consume(y, count, out, N: tl.constexpr, B: tl.constexpr):
+    while tl.atomic_add(count, 0, sem="acquire", scope="gpu") < B: pass  #! not cleared
+    tl.debug_barrier()
+    i = tl.arange(0, N * B)
+    tl.store(out + i, tl.load(y + i))  #! not cleared, relaxed
+y, count, out = torch.zeros(64).cuda(), torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(64).cuda()
+s = torch.cuda.Stream()
+for call in range(3):
+    count.zero_()  #- not cleared
+    s.wait_stream(torch.cuda.current_stream())
+    produce[(4,)](y, count, call, 16)
+    with torch.cuda.stream(s): consume[(1,)](y, count, out, 16, 4)
+    torch.cuda.current_stream().wait_stream(s)
+    assert out.tolist() == [i + call for i in range(64)]
+""",
+    "a peer's flag, looked at until it is of this call": """
+@triton_dist.jit
+def k(x, box, flag, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right = (me + 1) % W
+    i = tl.arange(0, N)
+    tl.store(box + i, tl.load(x + i))  #! *
+    __syncthreads()
+    if tid(0) == 0:
+        tl.atomic_xchg(flag, call, sem="release", scope="sys")
+        need = call
+        need = 1  #+ of any call
+        while ld_acquire(dl.symm_at(flag, right), "sys") < need: pass  #- no look  #! of any call
+    __syncthreads()
+    tl.store(out + i, tl.load(dl.symm_at(box, right) + i))  #! *
+    __syncthreads()
+    shmem.barrier_all_block()
+N = 16
+box, flag = sym(N), cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x, out = torch.arange(N).cuda() + 100.0 * rank + call, torch.zeros(N).cuda()
+    k[(1,)](x, box, flag, out, call, N, world)
+""",
+    "a flag that is stored and says the same again": """
+@triton.jit
+def produce(y, flag, call, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, i.to(tl.float32) + call)  #! *
+    tl.debug_barrier()
+    tl.atomic_xchg(flag, 1, sem="release", scope="gpu")  #! not cleared
+@triton.jit
+def consume(y, flag, out, N: tl.constexpr):
+    seen = tl.load(flag, volatile=True)  #! not cleared
+    while seen != 1: seen = tl.load(flag, volatile=True)  #! not cleared
+    tl.debug_barrier()
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(y + i))  #! *
+    tl.debug_barrier()
+    tl.atomic_xchg(flag, 0)  #- not cleared
+y, flag, out = torch.zeros(64).cuda(), torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(64).cuda()
+s = torch.cuda.Stream()
+for call in range(3):
+    s.wait_stream(torch.cuda.current_stream())
+    produce[(1,)](y, flag, call, 64)
+    with torch.cuda.stream(s): consume[(1,)](y, flag, out, 64)
+    torch.cuda.current_stream().wait_stream(s)
+torch.cuda.synchronize()
+print(out.sum())
+""",
 }

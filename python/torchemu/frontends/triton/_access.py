@@ -314,6 +314,8 @@ def update(
             program.effects += 1
         elif program.loops:
             program.looks.append((address, typed[at].tobytes()))
+    if program.checks:
+        program.found(flat, old, what == "tl.atomic_xchg")
     words = [number for address in flat.tolist() for number in (address, size)]
     go.PrimTouch(program.handle, program.line(), what, words, use, threads)
     return old

@@ -171,7 +171,11 @@ def _put_here(address: int, value: np.ndarray, what: str, use: int) -> None:
         return
     program.release(use == _access.RELEASES)
     program.flush()
-    part.typed(value.dtype)[(address - part.start) // size] = value[0]
+    place = (address - part.start) // size
+    typed = part.typed(value.dtype)
+    old, typed[place] = typed[place : place + 1].copy(), value[0]
+    if program.checks:
+        program.found(np.array([address]), old, True)
     _access.touch(program, what, (address, size), use, False)
 
 
