@@ -14,6 +14,7 @@ type cell struct {
 	fell     bool     // it has been set, or has fallen
 	met      []*met   // waits that were satisfied, the last of each PE
 	steps    []*step  // signals, while it is only added to: the last ones
+	cut      bool     // there were earlier ones
 	states   []*state // what it has been, once it is not: the last ones
 	mixed    bool     // they do not come one after another
 	guards   []*guard
@@ -51,7 +52,10 @@ type staleWait struct {
 // String says what is wrong with it.
 func (s *staleWait) String() string {
 	why := fmt.Sprintf("the wait at %v was satisfied by the signals that had satisfied the one at %v already", s.second.site, s.first.site)
-	if s.signal {
+	switch {
+	case s.signal && s.first == beginning:
+		why = fmt.Sprintf("the wait at %v may be over before any signal, by what was in the word before", s.second.site)
+	case s.signal:
 		why = fmt.Sprintf("the wait at %v may be over by an earlier signal, that of rank %d at %v, which leaves the word such that it holds",
 			s.second.site, s.first.rank(), s.first.site)
 	}
@@ -89,7 +93,7 @@ func (p place) rewritten() {
 	}
 }
 
-func (c *cell) restart() { c.steps, c.states, c.guards, c.mixed = nil, nil, nil, false }
+func (c *cell) restart() { c.steps, c.states, c.guards, c.mixed, c.cut = nil, nil, nil, false, false }
 
 // isAwaited says whether somebody waits for a word in some bytes of a region, or looks at it as one.
 func (p place) isAwaited(lo, hi int) bool {

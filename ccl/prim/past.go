@@ -8,14 +8,6 @@ import (
 // A loop of a program's own that looks at words is a wait whose condition only whoever drives the program knows. When such a
 // loop has ended, Past says what a word has been before, and Suffices that the loop would have ended then.
 
-// past is what a word has been since one of its changes.
-type past struct {
-	by    *origin
-	at    moment
-	value int64
-	knows clock
-}
-
 // Found tells the checker what a program has found in a word that it is about to use in place. Where the word's last
 // change has left something else, somebody has written it as memory that the checker does not see, as a host that clears
 // a tensor between two calls: what the word was before is over. That only forgets, so that it can make no report. stores
@@ -33,7 +25,7 @@ func (c *Context) Found(w Word, value int64, stores bool) {
 }
 
 func (p place) found(value int64) {
-	if c := p.cells[p.lo]; c != nil && c.now != value {
+	if c := p.cell(); c.now != value {
 		c.restart()
 		c.now = value
 	}
@@ -73,7 +65,7 @@ func (c *Context) Suffices(w Word, value int64, text string) {
 		return
 	}
 	first := cell.since(look, list)
-	i := slices.IndexFunc(list[first:], func(s past) bool { return s.value == value })
+	i := slices.IndexFunc(list[first:], func(s *state) bool { return s.value == value })
 	if i < 0 || first+i == len(list)-1 {
 		return
 	}
@@ -95,7 +87,7 @@ func (c *Context) Suffices(w Word, value int64, text string) {
 
 // lookedAt is what the checker knows of a word: the program's last look at it, and what it has been until then: a word
 // of another rank may have changed before the answer is there. The look is nil where there was none, or no checker is.
-func (c *Context) lookedAt(w Word) (*cell, *origin, []past) {
+func (c *Context) lookedAt(w Word) (*cell, *origin, []*state) {
 	if c.machine().check == nil {
 		return nil, nil, nil
 	}
@@ -141,22 +133,15 @@ func (p *pe) hears(c *cell) {
 }
 
 // history lists what the word has been, as far as it is remembered.
-func (c *cell) history() []past {
-	var list []past
-	if c.fell {
-		for _, s := range c.states {
-			list = append(list, past{s.by, s.at, s.value, s.knows})
-		}
-		return list
+func (c *cell) history() []*state {
+	if c.fell || len(c.steps) == 0 {
+		return c.states
 	}
-	for _, s := range c.steps {
-		list = append(list, past{s.origin, s.at, s.value, s.knows})
-	}
-	return list
+	return c.counted()
 }
 
 // since is the place, in what the word has been, of the last that the program knew of when it looked; 0 for none.
-func (c *cell) since(look *origin, list []past) int {
+func (c *cell) since(look *origin, list []*state) int {
 	for i := len(list) - 1; i > 0; i-- {
 		if s := list[i]; look.known.Knows(s.at) || s.by.pe == look.pe && look.known.Knows(s.by.issue) {
 			return i
@@ -168,7 +153,7 @@ func (c *cell) since(look *origin, list []past) int {
 // inLoop says what is wrong with a loop that may be over too early.
 func (d *doubt) inLoop(write *access) string {
 	before := ""
-	if d.instead != nil {
+	if d.instead != nil && d.instead.origin != beginning {
 		before = fmt.Sprintf(", as the %s of rank %d at %v left it", d.instead.what, d.instead.rank(), d.instead.site)
 	}
 	return fmt.Sprintf("the loop (%s) ends also when the word is %d%s, and then the %s at %v may not be there, of which only the %s of rank %d at %v tells: "+

@@ -1930,4 +1930,94 @@ for call in range(3):
 torch.cuda.synchronize()
 print(out.sum())
 """,
+    "decoupled look-back scan": """
+@triton.jit
+def scan(x, out, part, flag, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    v = tl.load(x + i)
+    s = tl.cumsum(v, 0)
+    total = tl.sum(v, 0)
+    if pid == 0:
+        tl.store(part, total)  #! *
+        tl.debug_barrier()
+        tl.atomic_xchg(flag, 2, sem="release", scope="gpu")
+        tl.store(out + i, s)
+    else:
+        tl.store(part + pid * 2 + 1, total)  #! *
+        tl.debug_barrier()
+        tl.atomic_xchg(flag + pid, 1, sem="release", scope="gpu")
+        before = 0.0
+        j = pid - 1
+        while j >= 0:
+            f = tl.atomic_add(flag + j, 0, sem="acquire", scope="gpu")
+            while f == 0:
+                f = tl.atomic_add(flag + j, 0, sem="acquire", scope="gpu")
+            if f == 2:
+                before += tl.load(part + j * 2)  #! *
+                j = -1
+            else:
+                before += tl.load(part + j * 2 + 1)  #! *
+                j = j - 1
+        tl.store(part + pid * 2, before + total)  #! *
+        tl.debug_barrier()
+        sem: tl.constexpr = "release"
+        sem: tl.constexpr = "relaxed"  #+ relaxed
+        tl.atomic_xchg(flag + pid, 2, sem=sem, scope="gpu")
+        tl.store(out + i, s + before)
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+part, flag = torch.zeros(16).cuda(), torch.zeros(8, dtype=torch.int32).cuda()
+for call in range(2):
+    flag.zero_()  #- not cleared
+    scan[(8,)](x, out, part, flag, 8)
+    assert out.tolist() == [i + 1.0 for i in range(64)]
+""",
+    "flash-decode, last split combines": """
+@triton.jit
+def k(kv, po, pm, out, count, N: tl.constexpr, S: tl.constexpr):
+    h, s = tl.program_id(0), tl.program_id(1)
+    i = tl.arange(0, N)
+    v = tl.load(kv + (h * S + s) * N + i)
+    m = tl.max(v, 0)
+    e = tl.exp(v - m)
+    tl.store(po + h * S + s, tl.sum(e, 0))  #! *
+    tl.store(pm + h * S + s, m)  #! *
+    tl.debug_barrier()
+    at = count + h
+    at = count  #+ one counter
+    done = tl.atomic_add(at, 1, sem="acq_rel", scope="gpu")
+    if done == S - 1:
+        j = tl.arange(0, S)
+        ms = tl.load(pm + h * S + j)  #! *
+        l = tl.load(po + h * S + j)  #! *
+        g = tl.max(ms, 0)
+        tl.store(out + h, tl.sum(l * tl.exp(ms - g), 0))
+        tl.store(count + h, 0)
+kv, po, pm, out = torch.ones(128).cuda(), torch.zeros(8).cuda(), torch.zeros(8).cuda(), torch.zeros(2).cuda()
+count = torch.zeros(2, dtype=torch.int32).cuda()
+for call in range(3):
+    k[(2, 4)](kv, po, pm, out, count, 16, 4)
+torch.cuda.synchronize()
+assert out.tolist() == [64.0] * 2
+""",
+    "split-k in turns by a semaphore": """
+@triton.jit
+def k(x, out, lock, N: tl.constexpr, K: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    v = tl.load(x + pid * N + i)
+    while tl.atomic_cas(lock, pid, pid) != pid: pass  #- no turn
+    tl.debug_barrier()
+    if pid > 0: v += tl.load(out + i)  #! *
+    tl.store(out + i, v)  #! *
+    tl.debug_barrier()
+    nxt = (pid + 1) % K
+    sem: tl.constexpr = "acq_rel"
+    sem: tl.constexpr = "relaxed"  #+ relaxed
+    tl.atomic_xchg(lock, nxt, sem=sem)
+x, out, lock = torch.ones(64).cuda(), torch.zeros(16).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+for call in range(3):
+    k[(4,)](x, out, lock, 16, 4)
+    assert out.tolist() == [4.0] * 16
+""",
 }
