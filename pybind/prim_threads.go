@@ -162,6 +162,26 @@ func PrimFound(program, wordsAt int64, words int, stores bool) (err error) {
 	return err
 }
 
+// PrimSome is prim.Context.Some.
+func PrimSome(program int64, on bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Some(on)
+	}
+	return err
+}
+
+// PrimDerives is prim.Context.Derives.
+func PrimDerives(program, wordAt int64, wordBytes int) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Derives(host.Word(wordAt, wordBytes))
+	}
+	return err
+}
+
 // PrimPast is prim.Context.Past.
 func PrimPast(program int64, wordAt int64, wordBytes int, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)

@@ -24,6 +24,8 @@ type cell struct {
 	taken    []consumption // as data with flags: the first look at each version
 	awaited  bool          // somebody waits for it, or looks at it as a word
 	looks    []sighting    // of programs' own loops: the last of each PE
+	glanced  []glance      // the last look of each program
+	updates  []*update     // what programs have made of looks: the last ones
 	now      int64         // its value after the last change that was noted
 	stored   bool          // the change that is noted next is a store, which counts where it leaves the word as it is
 }
@@ -93,7 +95,9 @@ func (p place) rewritten() {
 	}
 }
 
-func (c *cell) restart() { c.steps, c.states, c.guards, c.mixed, c.cut = nil, nil, nil, false, false }
+func (c *cell) restart() {
+	c.steps, c.states, c.guards, c.updates, c.mixed, c.cut = nil, nil, nil, nil, false, false
+}
 
 // isAwaited says whether somebody waits for a word in some bytes of a region, or looks at it as one.
 func (p place) isAwaited(lo, hi int) bool {
@@ -140,6 +144,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 		k.miscounted(c, knows)
 	}
 	c.version++
+	k.updated(p, c, a)
 	c.last = a
 	c.usedBy(o.pe)
 	if !slices.Contains(c.ranks, o.rank()) {
@@ -323,5 +328,6 @@ func (k *checker) seen(p place, by *origin, knows clock) clock {
 	all, c := knows.Clone(), p.cell()
 	all.Join(c.looked(p, by, knows))
 	c.lookedBy(by)
+	c.glances(by)
 	return all
 }

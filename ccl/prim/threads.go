@@ -48,6 +48,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 	at, knows := c.acts(o)
 	for _, r := range runs {
 		p := c.reach(r.Addr, r.Bytes)
+		o.look = c.derivedAt(r.Addr)
 		if m.lost(p, o) {
 			continue
 		}
@@ -92,7 +93,12 @@ func (c *Context) acts(o *origin) (moment, clock) {
 		return o.issue, o.known
 	}
 	k, a := c.machine().check, &c.pe.pipes[Store].agent
-	k.learn(a, o.known)
+	if c.apart == nil {
+		k.learn(a, o.known)
+	} else {
+		k.learn(a, c.apart)
+		a.now.Set(o.issue)
+	}
 	at := k.advance(a)
 	return at, k.release(a)
 }
@@ -100,6 +106,31 @@ func (c *Context) acts(o *origin) (moment, clock) {
 // knows tells the agent of an operation what it has learned.
 func (c *Context) knows(o *origin, knows clock) {
 	c.machine().check.learn(&c.pe.pipes[o.pipe].agent, knows)
+	if o.pipe == Scalar {
+		c.joined(knows)
+	}
+}
+
+// Some says whether from now on not all of the program's threads do what it does. What some hear, in a loop of their own,
+// the others know from the next [Context.Meet] on: one of them may come to what is after the loop before.
+func (c *Context) Some(on bool) {
+	k := c.machine().check
+	if k == nil {
+		return
+	}
+	if on && c.apart == nil {
+		k.advance(&c.scalar().agent) // so that there is something to know
+		c.apart = k.release(&c.scalar().agent)
+	}
+	c.some = on
+}
+
+// joined notes that the program has heard something. Where all threads have, they have waited for each other, as far as
+// the checker knows.
+func (c *Context) joined(knows clock) {
+	if !c.some && len(knows) > 0 {
+		c.apart = nil
+	}
 }
 
 // touch notes an access in place, and returns what is known after it.
@@ -155,6 +186,7 @@ func (k *checker) changed(p place, a *access, c *cell) {
 		c.now, c.stored = now, false
 	}
 	c.fell, c.version = true, c.version+1
+	k.updated(p, c, a)
 }
 
 // turned says whether a word, of which an atomic use is being noted, is changed by that.
@@ -165,6 +197,7 @@ func (c *Context) Meet() {
 	k, threads := c.machine().check, &c.pe.pipes[Store].agent
 	k.learn(&c.scalar().agent, threads.now)
 	k.learn(threads, c.scalar().now)
+	c.apart = nil
 }
 
 // Scatter sends bytes to memory of another rank, where the runs take them one after another: a store, which lands later
@@ -264,6 +297,7 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 			continue
 		}
 		c.usedBy(o.pe)
+		c.glances(o)
 		k.narrowed(p, c, o)
 		switch how {
 		case RelaxedLook:

@@ -2020,4 +2020,127 @@ for call in range(3):
     k[(4,)](x, out, lock, 16, 4)
     assert out.tolist() == [4.0] * 16
 """,
+    "lost update by st and ld": """
+@triton_dist.jit
+def k(total, N: tl.constexpr):
+    if tid(0) == 0:
+        atomic_add(total, 1, "gpu", "relaxed")  #- relaxed, acquired
+        st(total, ld(total, "gpu", "relaxed") + 1, "gpu", "relaxed")  #+ relaxed  #! relaxed
+        v = ld(total, "gpu", "acquire")  #+ acquired  #! acquired
+        st(total, v + 1, "gpu", "release")  #+ acquired  #! acquired
+total = torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](total, 1)
+print(total.item())
+""",
+    "lost update across ranks": """
+@triton_dist.jit
+def k(total):
+    if tid(0) == 0:
+        atomic_add(dl.symm_at(total, 0), 1, "sys", "relaxed")  #- by two
+        st(dl.symm_at(total, 0), ld(dl.symm_at(total, 0), "sys", "relaxed") + 1, "sys", "relaxed")  #+ by two  #! by two
+total = cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+k[(1,)](total)
+nvshmem_barrier_all_on_stream()
+torch.cuda.synchronize()
+if rank == 0: print(total.item())
+""",
+    "turns by ld and st": """
+@triton_dist.jit
+def k(turn, total):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        v = ld(turn, "gpu", "acquire")  #- no turn
+        while v != pid: v = ld(turn, "gpu", "acquire")  #- no turn
+    __syncthreads()
+    tl.store(total, tl.load(total) + 1)  #! *
+    __syncthreads()
+    if tid(0) == 0: st(turn, ld(turn, "gpu", "relaxed") + 1, "gpu", "release")  #! *
+turn, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1).cuda()
+k[(4,)](turn, total)
+torch.cuda.synchronize()
+assert total.item() == 4 and turn.item() == 4
+""",
+    "turns, the value that ended the loop": """
+@triton_dist.jit
+def k(turn, total):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        v = ld(turn, "gpu", "acquire")
+        while v != pid: v = ld(turn, "gpu", "acquire")
+        tl.store(total, tl.load(total) + 1)
+        st(turn, v + 1, "gpu", "release")
+turn, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1).cuda()
+k[(4,)](turn, total)
+torch.cuda.synchronize()
+assert turn.item() == 4
+""",
+    "a count under a lock": """
+@triton_dist.jit
+def k(lock, total):
+    if tid(0) == 0:
+        while atomic_cas(lock, 0, 1, "gpu", "acquire") != 0: pass  #- no lock
+        st(total, ld(total, "gpu", "relaxed") + 1, "gpu", "relaxed")  #! no lock
+        st(lock, 0, "gpu", "release")  #- no lock
+lock, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](lock, total)
+torch.cuda.synchronize()
+print(total.item())
+""",
+    "lost update in memory by volatile loads": """
+@triton.jit
+def k(total):
+    tl.atomic_add(total, 1)  #- volatile
+    v = tl.load(total, volatile=True)  #+ volatile  #! volatile
+    tl.atomic_xchg(total, v + 1)  #+ volatile  #! volatile
+total = torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](total)
+torch.cuda.synchronize()
+print(total.item())
+""",
+    "work stealing by counters, results counted": """
+@triton.jit
+def k(x, out, heads, done, result, Q: tl.constexpr, T: tl.constexpr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    for q in range(Q):
+        own = (pid + q) % Q
+        t = tl.atomic_add(heads + own, 1)
+        while t < T:
+            at = (own * T + t) * N
+            tl.store(out + at + i, tl.load(x + at + i) * 2)  #! *
+            t = tl.atomic_add(heads + own, 1)
+    tl.debug_barrier()
+    sem: tl.constexpr = "acq_rel"
+    sem: tl.constexpr = "relaxed"  #+ relaxed
+    last = tl.atomic_add(done, 1, sem=sem)
+    if last == Q - 1:
+        j = tl.arange(0, Q * T * N)
+        tl.store(result, tl.sum(tl.load(out + j), 0))  #! *
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+heads, done = torch.zeros(4, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+result = torch.zeros(1).cuda()
+for call in range(2):
+    heads.zero_(); done.zero_()
+    k[(4,)](x, out, heads, done, result, 4, 2, 8)
+    assert result.item() == 128
+""",
+    "thread 0 waits, all read": """
+@triton_dist.jit
+def k(x, box, flag, out, call, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(box, right) + i, tl.load(x + i))  #! no sync before, no sync after
+    __syncthreads()  #- no sync before
+    if tid(0) == 0:
+        st(dl.symm_at(flag, right), call, "sys", "release")
+        while ld_acquire(flag, "sys") != call: pass
+    __syncthreads()  #- no sync after
+    tl.store(out + i, tl.load(box + i))  #! no sync before, no sync after
+x, box, flag, out = torch.ones(64).cuda(), sym(64), cleared(1, torch.int32), torch.zeros(64).cuda()
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, box, flag, out, 1, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
 }

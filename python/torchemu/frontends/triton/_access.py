@@ -199,7 +199,11 @@ def _charge(
             touch(program, what, _runs(flat, hull, size), READS, threads)
         return
     program.pay()
-    program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
+    if look == PLAIN:
+        program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
+        return
+    with program.hearing():
+        program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
 
 
 def touch(program: Block, what: str, where: Sequence[int], use: int, threads: bool) -> None:

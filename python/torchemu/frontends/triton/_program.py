@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -301,6 +302,18 @@ class Block(Program):
     def active(self) -> np.ndarray:
         """Returns which threads are active."""
         return self.all if self.mask is None else self.mask
+
+    @contextmanager
+    def hearing(self) -> Iterator[None]:
+        """Tells the checker, while the program looks at words, that some of its threads do and others do not."""
+        if not self.checks or self.mask is None or self.supposed is not None or self.mask.all():
+            yield
+            return
+        self.flush()
+        go.PrimSome(self.handle, True)
+        yield
+        self.flush()
+        go.PrimSome(self.handle, False)
 
     def warps(self) -> np.ndarray:
         """Returns the numbers of the warps that have an active thread."""
