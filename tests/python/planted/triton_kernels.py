@@ -2143,4 +2143,243 @@ k[(1,)](x, box, flag, out, 1, 64)
 torch.cuda.synchronize()
 print(out.sum())
 """,
+    "custom all-reduce, start and end flags by threads": """
+@triton_dist.jit
+def meet(flags, call, W: tl.constexpr, slot: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    if t < W:
+        st(dl.symm_at(flags, t) + slot * W + me, call, "sys", "release")
+        while ld(flags + slot * W + t, "sys", "acquire") < call: pass
+    __syncthreads()
+@triton_dist.jit
+def k(buf, flags, out, call, N: tl.constexpr, W: tl.constexpr):
+    meet(flags, call, W, 0)  #- no start
+    i = tl.arange(0, N)
+    acc = tl.zeros((N,), tl.float32)
+    for r in range(W): acc += tl.load(dl.symm_at(buf, r) + i)  #! *
+    tl.store(out + i, acc)
+    __syncthreads()
+    meet(flags, call, W, 1)  #- no end
+buf, flags, out = sym(32), cleared(8, torch.int32), torch.zeros(32).cuda()
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    c = call
+    c = 1  #+ same call
+    buf.fill_(rank + call)  #! *
+    k[(1,)](buf, flags, out, c, 32, world)
+torch.cuda.synchronize()
+assert out[0].item() == 6 + 12
+""",
+    "queue of many producers and consumers, sequence numbers": """
+@triton.jit
+def k(seq, data, head, tail, out, P: tl.constexpr, M: tl.constexpr, S: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid < P:
+        for m in range(M):
+            t = tl.atomic_add(tail, 1, sem="relaxed")
+            slot = t % S
+            want = t
+            want = t - S  #+ no room
+            s = tl.atomic_add(seq + slot, 0, sem="acquire")
+            while s < want: s = tl.atomic_add(seq + slot, 0, sem="acquire")
+            tl.store(data + slot, pid * M + m)  #! *
+            sem: tl.constexpr = "release"
+            sem: tl.constexpr = "relaxed"  #+ relaxed
+            tl.atomic_xchg(seq + slot, t + 1, sem=sem)
+    else:
+        for m in range(M):
+            h = tl.atomic_add(head, 1, sem="relaxed")
+            slot = h % S
+            while tl.atomic_add(seq + slot, 0, sem="acquire") != h + 1: pass  #- no wait
+            tl.store(out + h, tl.load(data + slot))  #! *
+            tl.atomic_xchg(seq + slot, h + S, sem="release")
+S, P, M = 4, 2, 6
+seq = torch.arange(S, dtype=torch.int32).cuda()
+data, out = torch.zeros(S, dtype=torch.int32).cuda(), torch.zeros(P * M, dtype=torch.int32).cuda()
+head, tail = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+k[(2 * P,)](seq, data, head, tail, out, P, M, S)
+torch.cuda.synchronize()
+assert sorted(out.tolist()) == list(range(P * M)), out
+""",
+    "dissemination barrier with parity and sense": """
+@triton_dist.jit
+def barrier(flags, parity, sense, W: tl.constexpr, L: tl.constexpr):
+    me = dl.rank()
+    if tid(0) == 0:
+        d = 1
+        for r in range(L):
+            at = (parity * L + r)
+            st(dl.symm_at(flags, (me + d) % W) + at, sense, "sys", "release")
+            while ld(flags + at, "sys", "acquire") != sense: pass  #- no wait
+            d = d * 2
+    __syncthreads()
+@triton_dist.jit
+def k(buf, flags, out, R: tl.constexpr, N: tl.constexpr, W: tl.constexpr, L: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    right = (me + 1) % W
+    parity = 0
+    sense = 1
+    for r in range(R):
+        tl.store(buf + (r % 2) * N + i, tl.full((N,), me + r, tl.float32))  #! *
+        __syncthreads()
+        barrier(flags, parity, sense, W, L)
+        tl.store(out + r * N + i, tl.load(dl.symm_at(buf, right) + (r % 2) * N + i))  #! *
+        __syncthreads()
+        if parity == 1:
+            sense = 1 - sense  #- one sense
+            sense = 1  #+ one sense
+        parity = 1 - parity
+R, N = 6, 16
+buf, flags, out = sym(2 * N), cleared(8, torch.int32), torch.zeros(R * N).cuda()
+nvshmem_barrier_all_on_stream()
+k[(1,)](buf, flags, out, R, N, world, 2)
+torch.cuda.synchronize()
+assert out.view(R, N)[:, 0].tolist() == [(rank + 1) % world + r for r in range(R)]
+""",
+    "two-level all-reduce, leaders": """
+@triton_dist.jit
+def k(x, part, top, flags, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    leader = me // 2 * 2
+    tl.store(dl.symm_at(part, leader) + (me % 2) * N + i, tl.load(x + i))  #! *
+    __syncthreads()
+    if tid(0) == 0: red_release(dl.symm_at(flags, leader), 1, "sys")
+    if me == leader:
+        if tid(0) == 0:
+            while ld_acquire(flags, "sys") < 2: pass  #- leader early
+        __syncthreads()
+        s = tl.load(part + i) + tl.load(part + N + i)  #! *
+        other = (me + 2) % W
+        tl.store(dl.symm_at(top, other) + i, s)  #! *
+        __syncthreads()
+        if tid(0) == 0:
+            red_release(dl.symm_at(flags + 1, other), 1, "sys")
+            while ld_acquire(flags + 1, "sys") < 1: pass  #- other pair early
+        __syncthreads()
+        s += tl.load(top + i)  #! *
+        tl.store(out + i, s)
+        tl.store(dl.symm_at(out, me + 1) + i, s)  #! *
+        __syncthreads()
+        if tid(0) == 0: red_release(dl.symm_at(flags + 2, me + 1), 1, "sys")
+    else:
+        if tid(0) == 0:
+            while ld_acquire(flags + 2, "sys") < 1: pass  #- member early
+        __syncthreads()
+        tl.store(x + i, tl.load(out + i))  #! *
+x, part, top, flags, out = torch.full((16,), rank + 1.0).cuda(), sym(32), sym(16), cleared(4, torch.int32), sym(16)
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, part, top, flags, out, 16, world)
+nvshmem_barrier_all_on_stream()
+assert out.tolist() == [10.0] * 16
+""",
+    "blocks wait for their tiles by one thread, persistent": """
+@triton_dist.jit
+def k(x, box, flags, out, T: tl.constexpr, N: tl.constexpr, W: tl.constexpr):
+    me, pid, P = dl.rank(), tl.program_id(0), tl.num_programs(0)
+    i = tl.arange(0, N)
+    for t in range(pid, T, P):
+        v = tl.load(x + t * N + i)
+        for p in range(W):
+            tl.store(dl.symm_at(box, p) + (me * T + t) * N + i, v)  #! *
+        __syncthreads()  #- no sync
+        if tid(0) < W: st(dl.symm_at(flags, tid(0)) + me * T + t, 1, "sys", "release")
+    for t in range(pid, W * T, P):
+        if tid(0) == 0:
+            while ld_acquire(flags + t, "sys") != 1: pass  #- no wait
+        __syncthreads()
+        tl.store(out + t * N + i, tl.load(box + t * N + i))  #! *
+x, out = torch.full((64,), rank + 1.0).cuda(), torch.zeros(64 * world).cuda()
+box, flags = sym(64 * world), cleared(4 * world, torch.int32)
+nvshmem_barrier_all_on_stream()
+k[(3,)](x, box, flags, out, 4, 16, world)
+torch.cuda.synchronize()
+assert out.view(world, 64)[:, 5].tolist() == [r + 1.0 for r in range(world)]
+""",
+    "stream-k, a chain of fix-ups with a flag each": """
+@triton.jit
+def k(x, part, flag, out, N: tl.constexpr, G: tl.constexpr, call):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    v = tl.load(x + pid * N + i)
+    if pid < G - 1:
+        f = tl.load(flag + pid + 1, volatile=True)  #! one value
+        while f != call: f = tl.load(flag + pid + 1, volatile=True)  #- no wait  #! one value
+        tl.debug_barrier()
+        v += tl.load(part + (pid + 1) * N + i)  #! *
+    if pid == 0:
+        tl.store(out + i, v)
+    else:
+        tl.store(part + pid * N + i, v)  #! *
+        tl.debug_barrier()  #- no barrier
+        tl.atomic_xchg(flag + pid, call)
+x, part, out = torch.ones(64).cuda(), torch.zeros(64).cuda(), torch.zeros(16).cuda()
+flag = torch.zeros(4, dtype=torch.int32).cuda()
+for call in range(1, 4):
+    c = call
+    c = 1  #+ one value
+    k[(4,)](x, part, flag, out, 16, 4, c)
+torch.cuda.synchronize()
+assert out.tolist() == [4.0] * 16
+""",
+    "a ring with credits, head and tail by ld and st of one writer": """
+@triton_dist.jit
+def k(x, ring, head, tail, out, M: tl.constexpr, S: tl.constexpr, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right, left = (me + 1) % W, (me + W - 1) % W
+    i = tl.arange(0, N)
+    for m in range(M):
+        if tid(0) == 0:
+            while m - ld_acquire(tail, "sys") >= S: pass  #- no credit
+        __syncthreads()
+        tl.store(dl.symm_at(ring, right) + (m % S) * N + i, tl.load(x + m * N + i))  #! *
+        __syncthreads()
+        if tid(0) == 0:
+            st(dl.symm_at(head, right), ld(dl.symm_at(head, right), "sys", "relaxed") + 1, "sys", "release")
+            while ld_acquire(head, "sys") < m + 1: pass  #- no data
+        __syncthreads()
+        tl.store(out + m * N + i, tl.load(ring + (m % S) * N + i))  #! *
+        __syncthreads()
+        if tid(0) == 0: st(dl.symm_at(tail, left), m + 1, "sys", "release")
+M, S, N = 6, 2, 8
+x, ring, out = torch.arange(M * N).float().cuda() + 100 * rank, sym(S * N), torch.zeros(M * N).cuda()
+head, tail = cleared(1, torch.int32), cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, ring, head, tail, out, M, S, N, world)
+torch.cuda.synchronize()
+assert out.tolist() == [100.0 * ((rank - 1) % world) + i for i in range(M * N)]
+""",
+    "seqlock by relaxed looks and fences": """
+@triton_dist.jit
+def k(seq, data, out, N: tl.constexpr):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        if pid == 0:
+            for r in range(3):
+                st(seq, 2 * r + 1, "gpu", "relaxed")
+                membar("gpu")
+                for j in range(N): st(data + j, r + 1, "gpu", "relaxed")
+                membar("gpu")
+                st(seq, 2 * r + 2, "gpu", "relaxed")
+        else:
+            done = 0
+            while done == 0:
+                a = ld(seq, "gpu", "acquire")
+                if a % 2 == 0:
+                    s = 0
+                    for j in range(N): s += ld(data + j, "gpu", "relaxed")
+                    membar("gpu")
+                    b = ld(seq, "gpu", "relaxed")
+                    if a == b:
+                        if a > 0:
+                            st(out + pid, s, "gpu", "relaxed")
+                            done = 1
+seq = torch.zeros(1, dtype=torch.int32).cuda()
+data, out = (torch.zeros(4, dtype=torch.int32).cuda() for _ in range(2))
+k[(3,)](seq, data, out, 4)
+torch.cuda.synchronize()
+print(out.tolist())
+""",
 }

@@ -85,7 +85,8 @@ def load(
     p = _pointer(pointer, "tl.load")
     if not plain(volatile):
         return loaded(p, mask, other, "tl.load")
-    return looked(current(), loaded(p, mask, other, "tl.load", _access.FRESH), np.ravel(p.data))
+    found, program = loaded(p, mask, other, "tl.load", _access.FRESH), current()
+    return looked(program, found, np.ravel(p.data)) if program.checks else found
 
 
 def loaded(p: tensor, mask: Any, other: Any, what: str, look: int = _access.PLAIN) -> tensor:

@@ -6,7 +6,7 @@ import ctypes
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,9 @@ PASS, FENCE, MEET, TOUCH, SCATTER, SIGNAL, AWAIT, LOAD, STORE = range(9)
 
 _AHEAD = 7 * 1024
 """Numbers of the steps that a program is ahead of the core at most."""
+
+_ALL = nullcontext()
+"""What all threads do."""
 
 _is_own = cache(lambda file: file.startswith(_OWN))
 
@@ -303,12 +306,14 @@ class Block(Program):
         """Returns which threads are active."""
         return self.all if self.mask is None else self.mask
 
-    @contextmanager
-    def hearing(self) -> Iterator[None]:
-        """Tells the checker, while the program looks at words, that some of its threads do and others do not."""
+    def hearing(self) -> AbstractContextManager[object]:
+        """Returns a context in which the program looks at words: perhaps some of its threads do, and others do not."""
         if not self.checks or self.mask is None or self.supposed is not None or self.mask.all():
-            yield
-            return
+            return _ALL
+        return self._hearing()
+
+    @contextmanager
+    def _hearing(self) -> Iterator[None]:
         self.flush()
         go.PrimSome(self.handle, True)
         yield

@@ -105,7 +105,8 @@ def ld(ptr: Any, scope: Any = None, semantic: Any = None) -> tensor:
     if how == "acquire":
         _narrowed(p, scope, "ld")
     found = _each(loaded(p, None, None, "ld", _access.RELAXED_LOOK if how == "relaxed" else _access.FRESH))
-    return looked(current(), found, p.data.ravel())
+    program = current()
+    return looked(program, found, p.data.ravel()) if program.checks else found
 
 
 def ld_acquire(ptr: Any, scope: Any = None) -> tensor:
