@@ -2382,4 +2382,184 @@ k[(3,)](seq, data, out, 4)
 torch.cuda.synchronize()
 print(out.tolist())
 """,
+    "test and test-and-set": """
+@triton_dist.jit
+def k(lock, total, R: tl.constexpr):
+    if tid(0) == 0:
+        for r in range(R):
+            got = 0
+            while got == 0:
+                while ld(lock, "gpu", "relaxed") != 0: pass
+                if atomic_cas(lock, 0, 1, "gpu", "acquire") == 0: got = 1
+            tl.store(total, tl.load(total) + 1)  #! relaxed
+            sem: tl.constexpr = "release"
+            sem: tl.constexpr = "relaxed"  #+ relaxed
+            st(lock, 0, "gpu", sem)
+lock, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1).cuda()
+k[(4,)](lock, total, 3)
+torch.cuda.synchronize()
+assert total.item() == 12
+""",
+    "ticket lock": """
+@triton_dist.jit
+def k(next, serving, total, R: tl.constexpr):
+    if tid(0) == 0:
+        for r in range(R):
+            t = atomic_add(next, 1, "gpu", "relaxed")
+            while ld_acquire(serving, "gpu") != t: pass  #- no wait
+            tl.store(total, tl.load(total) + 1)  #! no wait
+            st(serving, t + 1, "gpu", "release")
+next, serving, total = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+k[(4,)](next, serving, total, 3)
+torch.cuda.synchronize()
+print(total.item())
+""",
+    "ping-pong by a flag that toggles, relaxed with fences": """
+@triton_dist.jit
+def k(flag, a, b, R: tl.constexpr):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        for r in range(R):
+            if pid == 0:
+                while ld(flag, "gpu", "relaxed") != 0: pass
+                membar("gpu")  #- no fence
+                tl.store(a, tl.load(b) + 1)  #! no fence
+                membar("gpu")
+                st(flag, 1, "gpu", "relaxed")
+            else:
+                while ld(flag, "gpu", "relaxed") != 1: pass
+                membar("gpu")
+                tl.store(b, tl.load(a) + 1)  #! no fence
+                membar("gpu")
+                st(flag, 0, "gpu", "relaxed")
+flag, a, b = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+k[(2,)](flag, a, b, 4)
+torch.cuda.synchronize()
+assert b.item() == 8
+""",
+    "ping-pong between ranks, acquire and release": """
+@triton_dist.jit
+def k(flag, box, out, R: tl.constexpr, N: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    if me < 2:
+        peer = 1 - me
+        for r in range(R):
+            if (r + me) % 2 == 0:
+                tl.store(dl.symm_at(box, peer) + i, tl.full((N,), r, tl.float32))  #! *
+                __syncthreads()
+                if tid(0) == 0: st(dl.symm_at(flag, peer), 1, "sys", "release")
+            else:
+                if tid(0) == 0:
+                    while ld(flag, "sys", "acquire") != 1: pass  #! not cleared
+                    st(flag, 0, "sys", "relaxed")  #- not cleared
+                __syncthreads()
+                tl.store(out + r * N + i, tl.load(box + i))  #! *
+                __syncthreads()
+flag, box, out = cleared(1, torch.int32), sym(8), torch.zeros(64).cuda()
+nvshmem_barrier_all_on_stream()
+k[(1,)](flag, box, out, 6, 8)
+torch.cuda.synchronize()
+print(out.sum().item())
+""",
+    "sense reversing barrier in a grid": """
+@triton.jit
+def meet(count, sense, local, G: tl.constexpr):
+    tl.debug_barrier()
+    if tl.atomic_add(count, 1, sem="acq_rel") == G - 1:
+        tl.atomic_xchg(count, 0, sem="relaxed")
+        tl.atomic_xchg(sense, local, sem="release")
+    else:
+        while tl.atomic_add(sense, 0, sem="acquire") != local: pass
+    tl.debug_barrier()
+@triton.jit
+def k(x, count, sense, out, R: tl.constexpr, N: tl.constexpr, G: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    local = 1
+    for r in range(R):
+        tl.store(x + pid * N + i, tl.full((N,), r + pid, tl.float32))  #! *
+        meet(count, sense, local, G)
+        o = (pid + 1) % G
+        tl.store(out + (r * G + pid) * N + i, tl.load(x + o * N + i))  #! *
+        local = 1 - local  #- one sense
+        meet(count, sense, local, G)
+        local = 1 - local  #- one sense
+x, out = torch.zeros(64).cuda(), torch.zeros(256).cuda()
+count, sense = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](x, count, sense, out, 4, 16, 4)
+torch.cuda.synchronize()
+assert out.view(4, 4, 16)[:, :, 0].tolist() == [[float(r + (p + 1) % 4) for p in range(4)] for r in range(4)]
+""",
+    "mailbox that is consumed by exchange": """
+@triton.jit
+def k(box, full, out, R: tl.constexpr):
+    pid = tl.program_id(0)
+    for r in range(R):
+        if pid == 0:
+            while tl.atomic_add(full, 0, sem="acquire") != 0: pass  #- no room
+            tl.store(box, r + 1)  #! *
+            tl.atomic_xchg(full, 1, sem="release")
+        else:
+            while tl.atomic_add(full, 0, sem="acquire") != 1: pass
+            tl.store(out + r, tl.load(box))  #! *
+            tl.atomic_xchg(full, 0, sem="release")
+box, full, out = torch.zeros(1).cuda(), torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(4).cuda()
+k[(2,)](box, full, out, 4)
+torch.cuda.synchronize()
+print(out.tolist())
+""",
+    "count of arrivals that the last one clears": """
+@triton.jit
+def k(x, part, count, out, G: tl.constexpr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    tl.store(part + pid * N + i, tl.load(x + pid * N + i) * 2)  #! *
+    tl.debug_barrier()
+    if tl.atomic_add(count, 1, sem="acq_rel") == G - 1:
+        tl.atomic_xchg(count, 0, sem="relaxed")
+        acc = tl.zeros((N,), tl.float32)
+        for g in range(G): acc += tl.load(part + g * N + i)  #! *
+        tl.store(out + i, acc)
+x, part, out = torch.ones(64).cuda(), torch.zeros(64).cuda(), torch.zeros(16).cuda()
+count = torch.zeros(1, dtype=torch.int32).cuda()
+s = torch.cuda.Stream()
+for call in range(4):
+    if call % 2:
+        s.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(s): k[(4,)](x, part, count, out, 4, 16)
+        torch.cuda.current_stream().wait_stream(s)
+    else:
+        k[(4,)](x, part, count, out, 4, 16)
+    x.add_(1)
+torch.cuda.synchronize()
+assert out.tolist() == [32.0] * 16
+""",
+    "count of a tensor's view, reset by copy_ and fill_": """
+@triton.jit
+def produce(y, count, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(y + i, tl.full((N,), 1.0, tl.float32))
+    tl.debug_barrier()
+    tl.atomic_add(count, 1, sem="release")
+@triton.jit
+def consume(y, count, out, N: tl.constexpr, G: tl.constexpr):
+    while tl.atomic_add(count, 0, sem="acquire") < G: pass
+    tl.debug_barrier()
+    i = tl.arange(0, N * G)
+    tl.store(out + i, tl.load(y + i))
+y, out = torch.zeros(64).cuda(), torch.zeros(64).cuda()
+counts, zeros = torch.zeros(8, dtype=torch.int32).cuda(), torch.zeros(2, dtype=torch.int32).cuda()
+s, cur = torch.cuda.Stream(), torch.cuda.current_stream()
+for call in range(4):
+    if call % 2: counts[2:4].copy_(zeros)
+    else: counts.fill_(0)
+    s.wait_stream(cur)
+    produce[(4,)](y, counts[3:], 16)
+    with torch.cuda.stream(s): consume[(1,)](y, counts[3:], out, 16, 4)
+    cur.wait_stream(s)
+torch.cuda.synchronize()
+print(out.sum().item())
+""",
 }
