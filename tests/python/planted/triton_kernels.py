@@ -2562,4 +2562,24 @@ for call in range(4):
 torch.cuda.synchronize()
 print(out.sum().item())
 """,
+    "a count that the host clears while it is waited for": """
+@triton.jit
+def produce(y, count, call):
+    tl.store(y, call)  #! *
+    tl.atomic_add(count, 1, sem="release")
+@triton.jit
+def consume(y, count, out):
+    while tl.atomic_add(count, 0, sem="acquire") < 1: pass  #- no wait
+    tl.store(out, tl.load(y))  #! *
+y, count, out = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+s, cur = torch.cuda.Stream(), torch.cuda.current_stream()
+for call in range(3):
+    count.fill_(0)
+    s.wait_stream(cur)
+    with torch.cuda.stream(s): consume[(1,)](y, count, out)
+    produce[(1,)](y, count, call)
+    cur.wait_stream(s)
+torch.cuda.synchronize()
+assert out.item() == 2
+""",
 }
