@@ -41,7 +41,7 @@ _AHEAD = 7 * 1024
 """Numbers of the steps that a program is ahead of the core at most."""
 
 _ALL = nullcontext()
-"""What all threads do."""
+"""This is for what all threads do: the checker need not be told of it."""
 
 _is_own = cache(lambda file: file.startswith(_OWN))
 
