@@ -148,6 +148,40 @@ func PrimRates(machine, to int64, room int) (count int, err error) {
 	return host.Fill(to, room, m.Rates())
 }
 
+// PrimFound is prim.Context.Found, of words one after another: of each its address, its bytes and what is found.
+func PrimFound(program, wordsAt int64, words int, stores bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err != nil {
+		return err
+	}
+	list, err := host.Ints(wordsAt, words)
+	for ; err == nil && len(list) > 2; list = list[3:] {
+		p.Found(host.Word(int64(list[0]), list[1]), int64(list[2]), stores)
+	}
+	return err
+}
+
+// PrimSome is prim.Context.Some.
+func PrimSome(program int64, on bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Some(on)
+	}
+	return err
+}
+
+// PrimDerives is prim.Context.Derives.
+func PrimDerives(program, wordAt int64, wordBytes int) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Derives(host.Word(wordAt, wordBytes))
+	}
+	return err
+}
+
 // PrimPast is prim.Context.Past.
 func PrimPast(program int64, wordAt int64, wordBytes int, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)

@@ -67,6 +67,7 @@ func (s *Stream) Program(p Program) (*Event, error) {
 type activity struct {
 	Event
 	rank     *Rank
+	on       *Stream
 	name     string
 	run      func(now sim.Time) // of a device program: starts it
 	report   func() Standing    // of a device program that has started
@@ -87,7 +88,7 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 	if err := s.rank.Alive(); err != nil {
 		return nil, err
 	}
-	a.rank, a.reason = s.rank, a
+	a.rank, a.on, a.reason = s.rank, s, a
 	called := s.rank.Now()
 	if a.issued = called; !a.paid {
 		a.issued = s.rank.Launch()
@@ -99,7 +100,11 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		a.WhenDone(func() { a.record(a.at) })
 	}
 	for _, t := range outs {
-		a.Pend(t, tensor.Write)
+		if a.apart {
+			t.PendBeside(effect{&a.Event}, s.has)
+		} else {
+			a.Pend(t, tensor.Write)
+		}
 	}
 	if a.run == nil {
 		a.Settle()
@@ -116,6 +121,16 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		a.after.WhenDone(a.begin)
 	}
 	return &a.Event, nil
+}
+
+// has says whether an operation is an activity on the stream, which those that are put there later follow.
+func (s *Stream) has(p tensor.Pending) bool {
+	e, known := p.(effect)
+	if !known {
+		return false
+	}
+	a, known := e.reason.(*activity)
+	return known && a.on == s
 }
 
 // knows notes what is known when an activity has ended: what is known now; of a device program also what it will say.

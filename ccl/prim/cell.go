@@ -14,6 +14,7 @@ type cell struct {
 	fell     bool     // it has been set, or has fallen
 	met      []*met   // waits that were satisfied, the last of each PE
 	steps    []*step  // signals, while it is only added to: the last ones
+	cut      bool     // there were earlier ones
 	states   []*state // what it has been, once it is not: the last ones
 	mixed    bool     // they do not come one after another
 	guards   []*guard
@@ -22,8 +23,11 @@ type cell struct {
 	users    []*pe         // who has used it atomically
 	taken    []consumption // as data with flags: the first look at each version
 	awaited  bool          // somebody waits for it, or looks at it as a word
-	looks    []*origin     // of programs' own loops: the last of each PE
+	looks    []sighting    // of programs' own loops: the last of each PE
+	glanced  []glance      // the last look of each program
+	updates  []*update     // what programs have made of looks: the last ones
 	now      int64         // its value after the last change that was noted
+	stored   bool          // the change that is noted next is a store, which counts where it leaves the word as it is
 }
 
 // met is a wait that was satisfied.
@@ -50,7 +54,10 @@ type staleWait struct {
 // String says what is wrong with it.
 func (s *staleWait) String() string {
 	why := fmt.Sprintf("the wait at %v was satisfied by the signals that had satisfied the one at %v already", s.second.site, s.first.site)
-	if s.signal {
+	switch {
+	case s.signal && s.first == beginning:
+		why = fmt.Sprintf("the wait at %v may be over before any signal, by what was in the word before", s.second.site)
+	case s.signal:
 		why = fmt.Sprintf("the wait at %v may be over by an earlier signal, that of rank %d at %v, which leaves the word such that it holds",
 			s.second.site, s.first.rank(), s.first.site)
 	}
@@ -88,7 +95,9 @@ func (p place) rewritten() {
 	}
 }
 
-func (c *cell) restart() { c.steps, c.states, c.guards, c.mixed = nil, nil, nil, false }
+func (c *cell) restart() {
+	c.steps, c.states, c.guards, c.updates, c.mixed, c.cut = nil, nil, nil, nil, false, false
+}
 
 // isAwaited says whether somebody waits for a word in some bytes of a region, or looks at it as one.
 func (p place) isAwaited(lo, hi int) bool {
@@ -115,6 +124,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 		return
 	}
 	p, c := s.word, s.word.cell()
+	p.found(old)
 	a := &access{origin: o, moment: at, kind: s.kind, value: value, lo: p.lo, hi: p.hi}
 	k.missed(p, c, a, knows, value)
 	k.untaken(p, c, a)
@@ -134,6 +144,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 		k.miscounted(c, knows)
 	}
 	c.version++
+	k.updated(p, c, a)
 	c.last = a
 	c.usedBy(o.pe)
 	if !slices.Contains(c.ranks, o.rank()) {
@@ -313,7 +324,10 @@ func (k *checker) seen(p place, by *origin, knows clock) clock {
 	if k == nil {
 		return nil
 	}
-	all := knows.Clone()
-	all.Join(p.cell().looked(p, by, knows))
+	p.found(p.load())
+	all, c := knows.Clone(), p.cell()
+	all.Join(c.looked(p, by, knows))
+	c.lookedBy(by)
+	c.glances(by)
 	return all
 }

@@ -30,7 +30,7 @@ func (c *cell) count(o *origin, at moment, knows clock, old, value int64) {
 		}
 	}
 	if len(c.steps) == keptSteps {
-		c.steps = slices.Delete(c.steps, 0, keptSteps/2)
+		c.steps, c.cut = slices.Delete(c.steps, 0, keptSteps/2), true
 	}
 	c.steps = append(c.steps, s)
 }

@@ -178,6 +178,8 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return RowReused, stale.String()
 	case a.pe == b.pe && a.pe != nil && a.job == b.job:
 		return plainKind(a, b), samePE(a, b)
+	case b.isAhead(a, knows):
+		return plainKind(a, b), fmt.Sprintf("some threads have heard of the %s, and the others may come to the %s before that: a __syncthreads() is missing between the two", a.what, b.what)
 	case looseBetween(a, b) != nil:
 		return plainKind(a, b), looseBetween(a, b).String()
 	case x.awaited && (a.kind.isAtomic() || b.kind.isAtomic()):
@@ -205,6 +207,11 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		}
 	}
 	return plainKind(a, b), unled(a, b) + halfAtomic(a, b)
+}
+
+// isAhead says whether it is of all threads of a program, of which some know that the other access is over.
+func (a *access) isAhead(other *access, knows clock) bool {
+	return a.job != nil && a.job.Threads > 0 && a.pipe == Store && a.known.Knows(other.moment) && !knows.Knows(other.moment)
 }
 
 // halfAtomic says what comes of it that one of two changes is atomic and the other is not; "" where that is not so.

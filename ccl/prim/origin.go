@@ -11,9 +11,10 @@ type origin struct {
 	what  string // the operation
 	pipe  Pipe
 	site  site
-	issue moment // of the program, when it issued the operation
-	known clock  // what the program knew then; never changed
-	host  int    // whose host it is that does it, if no program does: the rank plus one
+	issue moment  // of the program, when it issued the operation
+	known clock   // what the program knew then; never changed
+	look  *glance // of which a program has made what it stores; nil for anything else
+	host  int     // whose host it is that does it, if no program does: the rank plus one
 
 	number int // among the PE's operations
 	stages int // effects it has had started, for the search of states

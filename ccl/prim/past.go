@@ -8,12 +8,27 @@ import (
 // A loop of a program's own that looks at words is a wait whose condition only whoever drives the program knows. When such a
 // loop has ended, Past says what a word has been before, and Suffices that the loop would have ended then.
 
-// past is what a word has been since one of its changes.
-type past struct {
-	by    *origin
-	at    moment
-	value int64
-	knows clock
+// Found tells the checker what a program has found in a word that it is about to use in place. Where the word's last
+// change has left something else, somebody has written it as memory that the checker does not see, as a host that clears
+// a tensor between two calls: what the word was before is over. That only forgets, so that it can make no report. stores
+// says that the program sets the word, perhaps to what it is: that is a change, too, for whoever sees the value may have
+// seen it before.
+func (c *Context) Found(w Word, value int64, stores bool) {
+	if c.machine().check == nil {
+		return
+	}
+	p := c.wordAt(w)
+	p.found(value)
+	if stores {
+		p.cell().stored = true
+	}
+}
+
+func (p place) found(value int64) {
+	if c := p.cell(); c.now != value {
+		c.restart()
+		c.now = value
+	}
 }
 
 // told is what a look at a word has told.
@@ -22,8 +37,14 @@ type told struct {
 	knows   clock
 }
 
-// Past lists what a word of the own rank was before its last change, the oldest first: from what the program knew of on, when
-// it last looked at the word. It is empty where that is not known.
+// sighting is a program's look at a word, and how often that had changed before.
+type sighting struct {
+	*origin
+	version int
+}
+
+// Past lists what a word was before the last change that the program has seen, the oldest first: from what it knew of on,
+// when it last looked at the word. It is empty where that is not known.
 func (c *Context) Past(w Word) []int64 {
 	cell, look, list := c.lookedAt(w)
 	if look == nil || len(list) < 2 {
@@ -36,7 +57,7 @@ func (c *Context) Past(w Word) []int64 {
 	return values
 }
 
-// Suffices notes that a loop which has ended, having looked at a word of the own rank, would have ended when the word had a
+// Suffices notes that a loop which has ended, having looked at a word, would have ended when the word had a
 // value of those that Past lists. What only later changes of the word tell may not be there then. text is the loop's condition.
 func (c *Context) Suffices(w Word, value int64, text string) {
 	cell, look, list := c.lookedAt(w)
@@ -44,7 +65,7 @@ func (c *Context) Suffices(w Word, value int64, text string) {
 		return
 	}
 	first := cell.since(look, list)
-	i := slices.IndexFunc(list[first:], func(s past) bool { return s.value == value })
+	i := slices.IndexFunc(list[first:], func(s *state) bool { return s.value == value })
 	if i < 0 || first+i == len(list)-1 {
 		return
 	}
@@ -64,23 +85,24 @@ func (c *Context) Suffices(w Word, value int64, text string) {
 	}
 }
 
-// lookedAt is what the checker knows of a word of the own rank: the program's last look at it, and what it has been. The look is
-// nil where there was none, or no checker is.
-func (c *Context) lookedAt(w Word) (*cell, *origin, []past) {
-	if c.machine().check == nil || w.Addr.Rank() != c.Rank() {
+// lookedAt is what the checker knows of a word: the program's last look at it, and what it has been until then: a word
+// of another rank may have changed before the answer is there. The look is nil where there was none, or no checker is.
+func (c *Context) lookedAt(w Word) (*cell, *origin, []*state) {
+	if c.machine().check == nil {
 		return nil, nil, nil
 	}
 	p := c.wordAt(w)
 	cell := p.cell()
-	i := slices.IndexFunc(cell.looks, func(o *origin) bool { return o.pe == c.pe })
+	i := slices.IndexFunc(cell.looks, func(s sighting) bool { return s.pe == c.pe })
 	if i < 0 {
 		return cell, nil, nil
 	}
-	list := cell.history()
-	if n := len(list); n > 0 && list[n-1].value != p.load() {
+	list, later := cell.history(), cell.version-cell.looks[i].version
+	n := len(list) - later
+	if n <= 0 || later == 0 && list[n-1].value != p.load() {
 		return cell, nil, nil // it has been written as memory, or signalled as a longer word
 	}
-	return cell, cell.looks[i], list
+	return cell, cell.looks[i].origin, list[:n]
 }
 
 // lookedBy notes a program's look at the word. What an earlier one of it has left in doubt is settled.
@@ -92,11 +114,11 @@ func (c *cell) lookedBy(o *origin) {
 	o.pe.hears(c)
 	for i, old := range c.looks {
 		if old.pe == o.pe {
-			c.looks[i] = o
+			c.looks[i] = sighting{o, c.version}
 			return
 		}
 	}
-	c.looks = append(c.looks, o)
+	c.looks = append(c.looks, sighting{o, c.version})
 }
 
 // hears keeps what a look at the word tells.
@@ -111,22 +133,15 @@ func (p *pe) hears(c *cell) {
 }
 
 // history lists what the word has been, as far as it is remembered.
-func (c *cell) history() []past {
-	var list []past
-	if c.fell {
-		for _, s := range c.states {
-			list = append(list, past{s.by, s.at, s.value, s.knows})
-		}
-		return list
+func (c *cell) history() []*state {
+	if c.fell || len(c.steps) == 0 {
+		return c.states
 	}
-	for _, s := range c.steps {
-		list = append(list, past{s.origin, s.at, s.value, s.knows})
-	}
-	return list
+	return c.counted()
 }
 
 // since is the place, in what the word has been, of the last that the program knew of when it looked; 0 for none.
-func (c *cell) since(look *origin, list []past) int {
+func (c *cell) since(look *origin, list []*state) int {
 	for i := len(list) - 1; i > 0; i-- {
 		if s := list[i]; look.known.Knows(s.at) || s.by.pe == look.pe && look.known.Knows(s.by.issue) {
 			return i
@@ -138,7 +153,7 @@ func (c *cell) since(look *origin, list []past) int {
 // inLoop says what is wrong with a loop that may be over too early.
 func (d *doubt) inLoop(write *access) string {
 	before := ""
-	if d.instead != nil {
+	if d.instead != nil && d.instead.origin != beginning {
 		before = fmt.Sprintf(", as the %s of rank %d at %v left it", d.instead.what, d.instead.rank(), d.instead.site)
 	}
 	return fmt.Sprintf("the loop (%s) ends also when the word is %d%s, and then the %s at %v may not be there, of which only the %s of rank %d at %v tells: "+

@@ -28,8 +28,12 @@ type Context struct {
 	result  int64     // of the last operation that waited for a value
 	err     error
 
-	seen   uint64 // what it has observed so far, for the search of states
-	fences fences
+	seen    uint64 // what it has observed so far, for the search of states
+	fences  fences
+	derived *glance // of which it has made what it stores next in a word
+	derives Addr    // the word
+	some    bool    // not all of its threads do what it does now
+	apart   clock   // what all of its threads know, where some have heard more; else nil
 }
 
 // Event is the completion of an operation.
@@ -138,6 +142,7 @@ func (c *Context) proceed() {
 	c.result = e.value
 	c.observe(uint64(e.value))
 	c.machine().check.learn(&c.scalar().agent, e.clock)
+	c.joined(e.clock)
 	if len(c.pe.doubts) > 0 {
 		c.pe.settled(e)
 	}

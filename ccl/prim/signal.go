@@ -104,6 +104,7 @@ func (p place) save(v int64) {
 // Signal changes a word of any rank, later, in order with what else the program itself sends there.
 func (c *Context) Signal(w Word, op SignalOp, value int64) {
 	s := c.message(c.origin("signal", Scalar), c.wordAt(w))
+	s.look = c.derivedAt(w.Addr)
 	s.signal = c.signalTo(w.Addr.Rank(), w, op, value)
 	c.tell(s, w.Use)
 	c.pe.post(s)
@@ -379,6 +380,7 @@ func (c *Context) Fetch(w Word) int64 {
 func (c *Context) atomic(what string, w Word, kind accessKind, change func(int64) (int64, bool)) int64 {
 	o, e, m := c.origin(what, Scalar), &Event{}, c.machine()
 	s := c.message(o, c.wordAt(w))
+	o.look = c.derivedAt(w.Addr)
 	s.signal = &signalling{word: s.dst, kind: kind, change: change, reply: func(old int64, knows clock) {
 		e.value, e.clock = old, c.hear(o, s.dst, w.Use, knows)
 		m.carrier.send(c.pe.memoryOf(s.dst.rank), c.pe.device, headerBytes, m.effect(o, func() { m.finish(e) }))

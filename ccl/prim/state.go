@@ -8,6 +8,10 @@ type state struct {
 	knows clock // what those know who have brought the word there
 }
 
+// beginning is what a word was before the changes of it that are remembered: found there, and left by nobody of whom
+// the checker knows. Who knows of none of the changes may see it.
+var beginning = &origin{what: "beginning"}
+
 // keptStates bounds how many changes of a word are remembered one by one.
 const keptStates = 64
 
@@ -16,12 +20,26 @@ const keptStates = 64
 func (c *cell) turns(o *origin, at moment, old, value int64) {
 	n := len(c.states)
 	switch {
-	case n > 0 && c.states[n-1].value != old:
-		c.states = nil
+	case n == 0 && len(c.steps) > 0 && c.steps[len(c.steps)-1].value == old:
+		c.states = c.counted()
+	case n == 0 || c.states[n-1].value != old:
+		c.states = []*state{{by: beginning, value: old}}
 	case n == keptStates:
 		c.states = append([]*state(nil), c.states[n/2:]...)
 	}
 	c.states = append(c.states, &state{by: o, at: at, value: value, knows: c.clock.Clone()})
+}
+
+// counted lists what a word that is only added to has been.
+func (c *cell) counted() []*state {
+	var list []*state
+	if first := c.steps[0]; !c.cut {
+		list = append(list, &state{by: beginning, value: first.value - first.delta})
+	}
+	for _, s := range c.steps {
+		list = append(list, &state{by: s.origin, at: s.at, value: s.value, knows: s.knows})
+	}
+	return list
 }
 
 // enough is the first of the word's states that would do for who looks at it: a condition holds, and he knows of no later
@@ -36,11 +54,16 @@ func (c *cell) enough(by *origin, known clock, now int64, holds func(value int64
 		if holds(s.value) {
 			first = s
 		}
-		if known.Knows(s.at) || s.by.pe == by.pe && known.Knows(s.by.issue) {
+		if s.isKnown(by, known) {
 			break
 		}
 	}
 	return first
+}
+
+// isKnown says whether who looks at the word knows that it has been so.
+func (s *state) isKnown(by *origin, known clock) bool {
+	return s.by == beginning || known.Knows(s.at) || s.by.pe == by.pe && known.Knows(s.by.issue)
 }
 
 // sees is what a look at a word that is not only added to learns: what is known in any run in which it goes the same way.
@@ -62,4 +85,13 @@ func (c *cell) looked(p place, by *origin, known clock) clock {
 	}
 	now := p.load()
 	return c.sees(by, known, now, func(value int64) bool { return value == now })
+}
+
+// used is what a program learns by an atomic use that hears. One that changes the word has found what the last change
+// left: an earlier state may have been the same, but then it had come before those that have changed it since.
+func (c *cell) used(p place, by *origin, known clock) clock {
+	if n := p.hi - p.lo; (n == 4 || n == 8) && p.turned(c) {
+		return c.clock
+	}
+	return c.looked(p, by, known)
 }

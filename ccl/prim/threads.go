@@ -48,6 +48,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 	at, knows := c.acts(o)
 	for _, r := range runs {
 		p := c.reach(r.Addr, r.Bytes)
+		o.look = c.derivedAt(r.Addr)
 		if m.lost(p, o) {
 			continue
 		}
@@ -92,7 +93,12 @@ func (c *Context) acts(o *origin) (moment, clock) {
 		return o.issue, o.known
 	}
 	k, a := c.machine().check, &c.pe.pipes[Store].agent
-	k.learn(a, o.known)
+	if c.apart == nil {
+		k.learn(a, o.known)
+	} else {
+		k.learn(a, c.apart)
+		a.now.Set(o.issue)
+	}
 	at := k.advance(a)
 	return at, k.release(a)
 }
@@ -100,6 +106,31 @@ func (c *Context) acts(o *origin) (moment, clock) {
 // knows tells the agent of an operation what it has learned.
 func (c *Context) knows(o *origin, knows clock) {
 	c.machine().check.learn(&c.pe.pipes[o.pipe].agent, knows)
+	if o.pipe == Scalar {
+		c.joined(knows)
+	}
+}
+
+// Some says whether from now on not all of the program's threads do what it does. What some hear, in a loop of their own,
+// the others know from the next [Context.Meet] on: one of them may come to what is after the loop before.
+func (c *Context) Some(on bool) {
+	k := c.machine().check
+	if k == nil {
+		return
+	}
+	if on && c.apart == nil {
+		k.advance(&c.scalar().agent) // so that there is something to know
+		c.apart = k.release(&c.scalar().agent)
+	}
+	c.some = on
+}
+
+// joined notes that the program has heard something. Where all threads have, they have waited for each other, as far as
+// the checker knows.
+func (c *Context) joined(knows clock) {
+	if !c.some && len(knows) > 0 {
+		c.apart = nil
+	}
 }
 
 // touch notes an access in place, and returns what is known after it.
@@ -125,10 +156,8 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 	k.unset(p, a.origin, knows)
 	k.narrowed(p, c, a.origin)
 	switch use {
-	case Atomic:
-		after.Join(c.clock)
-	case Acquires:
-		after.Join(c.looked(p, a.origin, knows))
+	case Atomic, Acquires:
+		after.Join(c.used(p, a.origin, knows))
 	default:
 		by.listen(a.origin, c, use, c.clock)
 	}
@@ -149,21 +178,26 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 // changed notes what an atomic use has made of a word; nothing where it has only looked.
 func (k *checker) changed(p place, a *access, c *cell) {
 	if n := p.hi - p.lo; n == 4 || n == 8 {
-		now := p.load()
-		if now == c.now {
+		if !p.turned(c) {
 			return
 		}
+		now := p.load()
 		c.turns(a.origin, a.moment, c.now, now)
-		c.now = now
+		c.now, c.stored = now, false
 	}
 	c.fell, c.version = true, c.version+1
+	k.updated(p, c, a)
 }
+
+// turned says whether a word, of which an atomic use is being noted, is changed by that.
+func (p place) turned(c *cell) bool { return c.stored || p.load() != c.now }
 
 // Meet is a barrier of the program's threads: what all have done is known to each.
 func (c *Context) Meet() {
 	k, threads := c.machine().check, &c.pe.pipes[Store].agent
 	k.learn(&c.scalar().agent, threads.now)
 	k.learn(threads, c.scalar().now)
+	c.apart = nil
 }
 
 // Scatter sends bytes to memory of another rank, where the runs take them one after another: a store, which lands later
@@ -251,6 +285,9 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 		k.unset(p, o, knows)
 		k.torn(p, o)
 	}
+	if n := p.hi - p.lo; n == 4 || n == 8 {
+		p.found(p.load())
+	}
 	all := knows.Clone()
 	p.cell().awaited = true
 	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
@@ -260,6 +297,7 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 			continue
 		}
 		c.usedBy(o.pe)
+		c.glances(o)
 		k.narrowed(p, c, o)
 		switch how {
 		case RelaxedLook:
@@ -269,8 +307,12 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 			c.take(o)
 		}
 		c.lookedBy(o)
-		o.pe.settledBy(c.clock)
-		all.Join(c.clock)
+		heard := c.clock
+		if at == p.lo {
+			heard = c.looked(p, o, knows)
+		}
+		o.pe.settledBy(heard)
+		all.Join(heard)
 	}
 	return all
 }

@@ -531,3 +531,78 @@ func TestTwoStoresOfDataAndFlag(t *testing.T) {
 		}
 	}
 }
+
+// counts is a program that looks at a word and stores one more there, as ld and st do it. Where it has a lock, nobody else
+// does so meanwhile.
+func counts(w *prim.Window, locked bool) prim.Kernel {
+	word, lock := prim.I64(w.At(0, 0)), prim.I64(w.At(0, 8))
+	return func(c *prim.Context) error {
+		for locked && c.CompareSwap(lock, 0, 1) != 0 {
+		}
+		seen := c.Fetch(word)
+		c.Derives(word)
+		c.Exchange(word, seen+1)
+		if locked {
+			c.Exchange(lock, 0)
+		}
+		return nil
+	}
+}
+
+// TestAdditionsThatGetLost finds looks and stores of two ranks that nothing keeps apart, though each is atomic.
+func TestAdditionsThatGetLost(t *testing.T) {
+	for _, locked := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "counts", Kernel: counts(w, locked), Workers: []int{r}, Threads: 32})
+		}
+		err := m.Run()
+		if locked && err != nil {
+			t.Errorf("under a lock: %v", err)
+		}
+		if !locked {
+			f := wantKind(t, err, prim.UnorderedWrites)
+			if f != nil && !strings.Contains(f.Missing, "what it has made of an earlier look at the word") {
+				t.Error(f)
+			}
+		}
+	}
+}
+
+// TestWhatSomeThreadsHear lets one thread wait for data that all threads load then, with a barrier between the two and
+// without.
+func TestWhatSomeThreadsHear(t *testing.T) {
+	for _, meets := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		word := prim.I64(w.At(1, 0))
+		run := func(c *prim.Context) error {
+			if c.Rank() == 0 {
+				c.Put(w.At(1, 64), w.At(0, 64), 8)
+				c.Fence()
+				c.Signal(word, prim.Add, 1)
+				return nil
+			}
+			c.Some(true)
+			c.Wait(word, prim.GE, 1)
+			c.Some(false)
+			if meets {
+				c.Meet()
+			}
+			c.Gather("load", []prim.Run{{Addr: w.At(1, 64), Bytes: 8}}, prim.PlainLook, true)
+			return nil
+		}
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "hears", Kernel: run, Workers: []int{r}, Threads: 32})
+		}
+		err := m.Run()
+		if meets && err != nil {
+			t.Error(err)
+		}
+		if !meets {
+			f := wantKind(t, err, prim.UnorderedRead)
+			if f != nil && !strings.Contains(f.Missing, "a __syncthreads() is missing") {
+				t.Error(f)
+			}
+		}
+	}
+}

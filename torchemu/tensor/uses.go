@@ -36,19 +36,32 @@ func (t *Tensor) Pend(p Pending, a Access) {
 		}
 	}
 	if a == Write {
-		s.forget(next.at)
+		s.forget(next.at, nil)
 	}
+	s.remember(next)
+}
+
+// PendBeside is Pend for an operation that writes the elements and does not follow all that use them, as a device program
+// beside others: those that it does not follow are remembered.
+func (t *Tensor) PendBeside(p Pending, follows func(Pending) bool) {
+	next := use{p, t.region(), Write}
+	t.storage.forget(next.at, follows)
+	t.storage.remember(next)
+}
+
+func (s *Storage) remember(next use) {
 	if len(s.uses) == cap(s.uses) { // not each time: there may be thousands
 		s.uses = slices.DeleteFunc(s.uses, func(u use) bool { return u.by.Done() })
 	}
 	s.uses = append(s.uses, next)
 }
 
-// forget drops what is covered by a region. There may be thousands that are not.
-func (s *Storage) forget(covered region) {
+// forget drops what is covered by a region, of operations that are followed; nil: of all. There may be thousands that
+// are not covered.
+func (s *Storage) forget(covered region, follows func(Pending) bool) {
 	kept := 0
 	for i := range s.uses {
-		if u := &s.uses[i]; !covered.covers(u.at) {
+		if u := &s.uses[i]; !covered.covers(u.at) || follows != nil && !follows(u.by) {
 			if kept != i {
 				s.uses[kept] = *u
 			}

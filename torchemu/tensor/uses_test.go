@@ -85,6 +85,25 @@ func TestWhatIsRemembered(t *testing.T) {
 }
 
 // What an operation does with many blocks, one after another, is one use.
+// TestOperationsBesideEachOther writes by programs of two streams that follow only their own stream's: who comes after
+// them follows the last of each.
+func TestOperationsBesideEachOther(t *testing.T) {
+	x := whole(t, 8)
+	streams := map[tensor.Pending]int{}
+	put := func(stream int) *operation {
+		o := &operation{}
+		streams[o] = stream
+		x.PendBeside(o, func(p tensor.Pending) bool { return streams[p] == stream })
+		return o
+	}
+	put(1)
+	second, first := put(2), put(1)
+	expectPending(t, "beside each other", x, tensor.Write, second, first)
+	last := &operation{}
+	x.Pend(last, tensor.Write)
+	expectPending(t, "after both", x, tensor.Read, last)
+}
+
 func TestBlocksInARow(t *testing.T) {
 	x := whole(t, 6)
 	o := &operation{}

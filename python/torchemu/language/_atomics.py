@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from torchemu.bridge.binding import go
+from torchemu.language._looked import note_update
 from torchemu.language._memory import word_of
 from torchemu.language._pointer import Pointer, checked
 from torchemu.language._program import ATOMIC, Program, current
@@ -100,7 +101,10 @@ def _is_word(value: Any, index: Any) -> bool:
 
 
 def _of_word(name: str, word: Pointer, wanted: Any, value: Any) -> int:
-    return current().ask(go.PrimAtomic, name, *word_of(word), wanted, value, ATOMIC)
+    program, at = current(), word_of(word)
+    if program.checks and name == "exchange":
+        note_update(program, at, value)
+    return program.ask(go.PrimAtomic, name, *at, wanted, value, ATOMIC)
 
 
 def _changed(name: str, pointer: Pointer, values: Sequence[Any], index: Any, mask: Any) -> Tile:
@@ -161,6 +165,8 @@ class _Change:
         at = (self._addresses - first) // size
         with np.errstate(all="ignore"):
             old = self._one_by_one(memory, at) if len(np.unique(at)) < len(at) else self._at_once(memory, at)
+        if program.checks:
+            program.found(self._addresses, old, self._name == "exchange")
         words = [n for address in self._addresses.tolist() for n in (address, size)]
         program.call(go.PrimTouch, what, words, _ATOMIC, False)
         return old

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchemu.bridge.binding import go
+from torchemu.language._looked import Look, comparison, found, note_update
 from torchemu.language._memory import signal_op, word_of
 from torchemu.language._pointer import Pointer, checked, count
 from torchemu.language._program import ATOMIC, current
@@ -22,7 +23,10 @@ _PIPES = ("scalar", "load", "vector", "matrix", "store")
 
 def signal(word: Pointer, value: int = 1, op: str = "add") -> None:
     """Adds a value to a word of any rank, or sets it, later: in order with what else the program itself sends there."""
-    current().call(go.PrimSignal, *word_of(word), signal_op(op), value)
+    program, at, how = current(), word_of(word), signal_op(op)
+    if program.checks and op == "set":
+        note_update(program, at, value)
+    program.call(go.PrimSignal, *at, how, value)
 
 
 def wait(word: Pointer, compare: int, value: int) -> None:
@@ -38,7 +42,12 @@ def test(word: Pointer, compare: int, value: int) -> bool:
 
 def fetch(word: Pointer) -> int:
     """The value of a word of any rank."""
-    return current().ask(go.PrimAtomic, "fetch", *word_of(word), 0, 0, ATOMIC)
+    program, at = current(), word_of(word)
+    value = program.ask(go.PrimAtomic, "fetch", *at, 0, 0, ATOMIC)
+    if not program.checks:
+        return value
+    look = program.fetched[at[0]] = Look(program, at, comparison())
+    return found(value, look)
 
 
 def fence() -> None:

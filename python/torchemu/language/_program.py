@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from torchemu.language._launch import Launched
     from torchemu.language._machine import Machine
 
-_LANGUAGE = os.path.dirname(__file__) + os.sep
+LANGUAGE = os.path.dirname(__file__) + os.sep
+"""Where this package's own files are."""
 READS, WRITES, ATOMIC, RELAXED, ACQUIRES, RELEASES = range(6)
 """How memory is used, as the core has it."""
 
@@ -38,13 +39,19 @@ class Program(greenlet.greenlet):
         machine, launch: what it runs on, and is a part of.
         block, blocks: its number among the programs of its rank, and how many these are.
         scratch: the PE's scratch memory.
+        checks: the checker is on.
+        fetched: its last look at each word that it has fetched, by the word's address.
     """
+
+    checks = False
 
     def __init__(self, machine: Machine, launch: Launched, handle: int, block: int, blocks: int) -> None:
         super().__init__(self._body)
         self.machine, self.launch, self.handle = machine, launch, handle
         self.block, self.blocks = block, blocks
         self._agreed: set[str] = set()
+        self.checks = machine.world.strictness.check
+        self.fetched: dict[int, Any] = {}
         self.scratch = Scratch(machine.scratch_of(launch.rank, go.PrimSlot(handle)), handle)
 
     def call(self, function: Callable[..., bool], *args: Any) -> None:
@@ -56,6 +63,18 @@ class Program(greenlet.greenlet):
         """Calls an operation that gives a number."""
         self.call(function, *args)
         return go.PrimResult(self.handle)
+
+    def found(self, addresses: np.ndarray, old: np.ndarray, stores: bool = False) -> None:
+        """Tells the checker what was in words that are being used, each for the first time.
+
+        Args:
+            stores: they are set, perhaps to what they are.
+        """
+        size = old.dtype.itemsize
+        if size in (4, 8):
+            first = dict(zip(addresses[::-1].tolist(), old[::-1].view(f"i{size}").tolist(), strict=True))
+            words = [number for at, value in first.items() for number in (at, size, value)]
+            go.PrimFound(self.handle, words, stores)
 
     def sync_with(self, barrier: int) -> None:
         """Waits until the programs of all ranks of a barrier have come here."""
@@ -71,7 +90,7 @@ class Program(greenlet.greenlet):
     def line(self) -> int:
         """The number of the line of the kernel that called into this package."""
         frame = sys._getframe(2)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(_LANGUAGE):
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(LANGUAGE):
             frame = frame.f_back
         return self.machine.line_of(frame)
 

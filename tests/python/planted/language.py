@@ -1309,4 +1309,166 @@ for step in range(3):
     chain[1](out, x, 5, 6, 2)
     if rank: assert out.tolist() == x.tolist(), (rank, out)
 """,
+    "fetch loop, calls counted": """
+@torchemu.kernel
+def poll(out, x, n, call):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    tl.sync()
+    tl.put_signal_nbi(box.on(right), x, n, word.on(right))  #! *
+    need = call
+    need = 1  #+ not reset
+    while tl.fetch(word) < need: pass  #! not reset  #- no poll
+    tl.store(out, tl.load(box, n))  #! *
+x, out = torch.ones(16), torch.zeros(16)
+for call in range(1, 4): poll[1](out, x, 16, call)
+print(out.sum())
+""",
+    "fetch loop with a name": """
+@torchemu.kernel
+def poll(out, x, n, call):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    tl.sync()
+    tl.put_signal_nbi(box.on(right), x, n, word.on(right))  #! *
+    need = call
+    need = 1  #+ not reset
+    seen = tl.fetch(word)  #! not reset
+    while seen < need: seen = tl.fetch(word)  #! not reset
+    tl.store(out, tl.load(box, n))  #! *
+x, out = torch.ones(16), torch.zeros(16)
+for call in range(1, 4): poll[1](out, x, 16, call)
+print(out.sum())
+""",
+    "fetch loop over senders": """
+@torchemu.kernel
+def poll(out, x, n, call):
+    me, world = tl.rank(), tl.world_size()
+    box, word = tl.workspace("box", world * n), tl.workspace("word", world, torchemu.int64)
+    tl.sync()
+    for p in range(world): tl.put_signal_nbi(box.on(p) + me * n, x, n, word.on(p) + me, call, "set")  #! *
+    need = call
+    need = 1  #+ not reset
+    while any(tl.fetch(word + r) < need for r in range(world)): pass  #! not reset
+    for r in range(world): tl.store(out + r * n, tl.load(box + r * n, n))  #! *
+x, out = torch.ones(16), torch.zeros(16 * world)
+for call in range(1, 4): poll[1](out, x, 16, call)
+print(out.sum())
+""",
+    "if and break": """
+@torchemu.kernel
+def poll(out, x, n, call):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    tl.sync()
+    tl.put_signal_nbi(box.on(right), x, n, word.on(right))  #! *
+    need = call
+    need = 1  #+ not reset
+    while True:
+        if tl.fetch(word) >= need: break  #! not reset
+    tl.store(out, tl.load(box, n))  #! *
+x, out = torch.ones(16), torch.zeros(16)
+for call in range(1, 4): poll[1](out, x, 16, call)
+print(out.sum())
+""",
+    "queue by head that is fetched": """
+@torchemu.kernel
+def pc(out, x, n, items):
+    me = tl.rank()
+    ring = tl.workspace("ring", items * n)
+    head = tl.workspace("head", 1, torchemu.int64)
+    if me == 1:
+        for i in range(items):
+            tl.put(ring.on(0) + i * n, x + i * n, n)
+            tl.fence()
+            tl.signal(head.on(0), i + 1, "set")
+    if me == 0:
+        got = 0
+        while got < items:
+            h = tl.fetch(head)
+            if h > got:
+                for i in range(got, h): tl.store(out + i * n, tl.load(ring + i * n, n))
+                got = h
+x, out = torch.arange(64) + 100.0 * rank, torch.zeros(64)
+pc[1](out, x, 8, 8)
+if rank == 0: assert out.tolist() == [100.0 + i for i in range(64)]
+""",
+    "a count that programs keep": """
+@torchemu.kernel
+def k(total, out):
+    me = tl.rank()
+    tl.atomic_add(total.on(0), 1)  #- fetch and signal
+    tl.signal(total.on(0), tl.fetch(total.on(0)) + 1, "set")  #+ fetch and signal  #! fetch and signal
+    tl.quiet()
+    tl.sync()
+total, out = tl.symmetric_empty(1, dtype=torch.int64), torch.zeros(1)
+k[1](total, out)
+torch.cuda.synchronize()
+dist.barrier()
+if rank == 0: print(total.item())
+""",
+    "a count of programs of a rank": """
+@torchemu.kernel
+def k(total, out):
+    tl.atomic_add(total, 1)  #- fetch and exchange
+    tl.atomic_exchange(total, tl.fetch(total) + 1)  #+ fetch and exchange  #! fetch and exchange
+    tl.sync_programs()
+total, out = tl.symmetric_empty(1, dtype=torch.int64), torch.zeros(1)
+k[4](total, out)
+torch.cuda.synchronize()
+print(total.item())
+""",
+    "turns": """
+@torchemu.kernel
+def k(turn, total, out):
+    me = tl.rank()
+    while tl.fetch(turn.on(0)) != me: pass  #- no turn
+    tl.store(total.on(0), tl.load(total.on(0), 1) + 1)  #! no turn
+    tl.drain(); tl.quiet()
+    tl.signal(turn.on(0), tl.fetch(turn.on(0)) + 1, "set")
+turn, total, out = tl.symmetric_empty(1, dtype=torch.int64), tl.symmetric_empty(1), torch.zeros(1)
+k[1](turn, total, out)
+torch.cuda.synchronize()
+dist.barrier()
+if rank == 0: assert total.item() == world
+""",
+    "peer's word is fetched": """
+@torchemu.kernel
+def k(out, x, n, call):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    tl.sync()
+    tl.store(box, tl.load(x, n) + call)  #! *
+    tl.drain()
+    tl.signal(word, call, "set")
+    need = call
+    need = 1  #+ not reset
+    while tl.fetch(word.on(right)) < need: pass  #- no poll  #! not reset
+    tl.get(out, box.on(right), n)  #! *
+x, out = torch.ones(16), torch.zeros(16)
+for call in range(1, 4): k[1](out, x, 16, call)
+print(out.sum())
+""",
+    "data that is waited for by exchange": """
+@torchemu.kernel
+def k(out, x, n, call):
+    me, world = tl.rank(), tl.world_size()
+    right, left = (me + 1) % world, (me - 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    free = tl.workspace("free", 1, torchemu.int64)
+    while call > 1 and tl.atomic_exchange(free, 0) != 1: pass  #- no credit
+    tl.put_signal_nbi(box.on(right), x, n, word.on(right), 1, "set")  #! *
+    while tl.atomic_cas(word, 1, 0) != 1: pass  #- not cleared
+    while tl.atomic_cas(word, 1, 1) != 1: pass  #+ not cleared  #! not cleared
+    tl.store(out, tl.load(box, n))  #! *
+    tl.drain()
+    tl.signal(free.on(left), 1, "set")
+x, out = torch.ones(16), torch.zeros(16)
+for call in range(1, 4): k[1](out, x, 16, call)
+print(out.sum())
+""",
 }

@@ -1854,4 +1854,732 @@ for call in range(3):
     torch.cuda.current_stream().wait_stream(s)
     assert out.tolist() == [n] and seen.tolist() == [n], (out, seen)
 """,
+    "counts that the host clears, looked at on another stream": """
+@triton.jit
+def produce(y, count, call, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(y + i, i.to(tl.float32) + call)  #! not cleared, relaxed
+    tl.debug_barrier()
+    sem: tl.constexpr = "release"
+    sem: tl.constexpr = "relaxed"  #+ relaxed
+    tl.atomic_add(count, 1, sem=sem, scope="gpu")
+@triton.jit
+def consume(y, count, out, N: tl.constexpr, B: tl.constexpr):
+    while tl.atomic_add(count, 0, sem="acquire", scope="gpu") < B: pass  #! not cleared
+    tl.debug_barrier()
+    i = tl.arange(0, N * B)
+    tl.store(out + i, tl.load(y + i))  #! not cleared, relaxed
+y, count, out = torch.zeros(64).cuda(), torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(64).cuda()
+s = torch.cuda.Stream()
+for call in range(3):
+    count.zero_()  #- not cleared
+    s.wait_stream(torch.cuda.current_stream())
+    produce[(4,)](y, count, call, 16)
+    with torch.cuda.stream(s): consume[(1,)](y, count, out, 16, 4)
+    torch.cuda.current_stream().wait_stream(s)
+    assert out.tolist() == [i + call for i in range(64)]
+""",
+    "a peer's flag, looked at until it is of this call": """
+@triton_dist.jit
+def k(x, box, flag, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right = (me + 1) % W
+    i = tl.arange(0, N)
+    tl.store(box + i, tl.load(x + i))  #! *
+    __syncthreads()
+    if tid(0) == 0:
+        tl.atomic_xchg(flag, call, sem="release", scope="sys")
+        need = call
+        need = 1  #+ of any call
+        while ld_acquire(dl.symm_at(flag, right), "sys") < need: pass  #- no look  #! of any call
+    __syncthreads()
+    tl.store(out + i, tl.load(dl.symm_at(box, right) + i))  #! *
+    __syncthreads()
+    shmem.barrier_all_block()
+N = 16
+box, flag = sym(N), cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x, out = torch.arange(N).cuda() + 100.0 * rank + call, torch.zeros(N).cuda()
+    k[(1,)](x, box, flag, out, call, N, world)
+""",
+    "a flag that is stored and says the same again": """
+@triton.jit
+def produce(y, flag, call, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, i.to(tl.float32) + call)  #! *
+    tl.debug_barrier()
+    tl.atomic_xchg(flag, 1, sem="release", scope="gpu")  #! not cleared
+@triton.jit
+def consume(y, flag, out, N: tl.constexpr):
+    seen = tl.load(flag, volatile=True)  #! not cleared
+    while seen != 1: seen = tl.load(flag, volatile=True)  #! not cleared
+    tl.debug_barrier()
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(y + i))  #! *
+    tl.debug_barrier()
+    tl.atomic_xchg(flag, 0)  #- not cleared
+y, flag, out = torch.zeros(64).cuda(), torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(64).cuda()
+s = torch.cuda.Stream()
+for call in range(3):
+    s.wait_stream(torch.cuda.current_stream())
+    produce[(1,)](y, flag, call, 64)
+    with torch.cuda.stream(s): consume[(1,)](y, flag, out, 64)
+    torch.cuda.current_stream().wait_stream(s)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "decoupled look-back scan": """
+@triton.jit
+def scan(x, out, part, flag, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    v = tl.load(x + i)
+    s = tl.cumsum(v, 0)
+    total = tl.sum(v, 0)
+    if pid == 0:
+        tl.store(part, total)  #! *
+        tl.debug_barrier()
+        tl.atomic_xchg(flag, 2, sem="release", scope="gpu")
+        tl.store(out + i, s)
+    else:
+        tl.store(part + pid * 2 + 1, total)  #! *
+        tl.debug_barrier()
+        tl.atomic_xchg(flag + pid, 1, sem="release", scope="gpu")
+        before = 0.0
+        j = pid - 1
+        while j >= 0:
+            f = tl.atomic_add(flag + j, 0, sem="acquire", scope="gpu")
+            while f == 0:
+                f = tl.atomic_add(flag + j, 0, sem="acquire", scope="gpu")
+            if f == 2:
+                before += tl.load(part + j * 2)  #! *
+                j = -1
+            else:
+                before += tl.load(part + j * 2 + 1)  #! *
+                j = j - 1
+        tl.store(part + pid * 2, before + total)  #! *
+        tl.debug_barrier()
+        sem: tl.constexpr = "release"
+        sem: tl.constexpr = "relaxed"  #+ relaxed
+        tl.atomic_xchg(flag + pid, 2, sem=sem, scope="gpu")
+        tl.store(out + i, s + before)
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+part, flag = torch.zeros(16).cuda(), torch.zeros(8, dtype=torch.int32).cuda()
+for call in range(2):
+    flag.zero_()  #- not cleared
+    scan[(8,)](x, out, part, flag, 8)
+    assert out.tolist() == [i + 1.0 for i in range(64)]
+""",
+    "flash-decode, last split combines": """
+@triton.jit
+def k(kv, po, pm, out, count, N: tl.constexpr, S: tl.constexpr):
+    h, s = tl.program_id(0), tl.program_id(1)
+    i = tl.arange(0, N)
+    v = tl.load(kv + (h * S + s) * N + i)
+    m = tl.max(v, 0)
+    e = tl.exp(v - m)
+    tl.store(po + h * S + s, tl.sum(e, 0))  #! *
+    tl.store(pm + h * S + s, m)  #! *
+    tl.debug_barrier()
+    at = count + h
+    at = count  #+ one counter
+    done = tl.atomic_add(at, 1, sem="acq_rel", scope="gpu")
+    if done == S - 1:
+        j = tl.arange(0, S)
+        ms = tl.load(pm + h * S + j)  #! *
+        l = tl.load(po + h * S + j)  #! *
+        g = tl.max(ms, 0)
+        tl.store(out + h, tl.sum(l * tl.exp(ms - g), 0))
+        tl.store(count + h, 0)
+kv, po, pm, out = torch.ones(128).cuda(), torch.zeros(8).cuda(), torch.zeros(8).cuda(), torch.zeros(2).cuda()
+count = torch.zeros(2, dtype=torch.int32).cuda()
+for call in range(3):
+    k[(2, 4)](kv, po, pm, out, count, 16, 4)
+torch.cuda.synchronize()
+assert out.tolist() == [64.0] * 2
+""",
+    "split-k in turns by a semaphore": """
+@triton.jit
+def k(x, out, lock, N: tl.constexpr, K: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    v = tl.load(x + pid * N + i)
+    while tl.atomic_cas(lock, pid, pid) != pid: pass  #- no turn
+    tl.debug_barrier()
+    if pid > 0: v += tl.load(out + i)  #! *
+    tl.store(out + i, v)  #! *
+    tl.debug_barrier()
+    nxt = (pid + 1) % K
+    sem: tl.constexpr = "acq_rel"
+    sem: tl.constexpr = "relaxed"  #+ relaxed
+    tl.atomic_xchg(lock, nxt, sem=sem)
+x, out, lock = torch.ones(64).cuda(), torch.zeros(16).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+for call in range(3):
+    k[(4,)](x, out, lock, 16, 4)
+    assert out.tolist() == [4.0] * 16
+""",
+    "lost update by st and ld": """
+@triton_dist.jit
+def k(total, N: tl.constexpr):
+    if tid(0) == 0:
+        atomic_add(total, 1, "gpu", "relaxed")  #- relaxed, acquired
+        st(total, ld(total, "gpu", "relaxed") + 1, "gpu", "relaxed")  #+ relaxed  #! relaxed
+        v = ld(total, "gpu", "acquire")  #+ acquired  #! acquired
+        st(total, v + 1, "gpu", "release")  #+ acquired  #! acquired
+total = torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](total, 1)
+print(total.item())
+""",
+    "lost update across ranks": """
+@triton_dist.jit
+def k(total):
+    if tid(0) == 0:
+        atomic_add(dl.symm_at(total, 0), 1, "sys", "relaxed")  #- by two
+        st(dl.symm_at(total, 0), ld(dl.symm_at(total, 0), "sys", "relaxed") + 1, "sys", "relaxed")  #+ by two  #! by two
+total = cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+k[(1,)](total)
+nvshmem_barrier_all_on_stream()
+torch.cuda.synchronize()
+if rank == 0: print(total.item())
+""",
+    "turns by ld and st": """
+@triton_dist.jit
+def k(turn, total):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        v = ld(turn, "gpu", "acquire")  #- no turn
+        while v != pid: v = ld(turn, "gpu", "acquire")  #- no turn
+    __syncthreads()
+    tl.store(total, tl.load(total) + 1)  #! *
+    __syncthreads()
+    if tid(0) == 0: st(turn, ld(turn, "gpu", "relaxed") + 1, "gpu", "release")  #! *
+turn, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1).cuda()
+k[(4,)](turn, total)
+torch.cuda.synchronize()
+assert total.item() == 4 and turn.item() == 4
+""",
+    "turns, the value that ended the loop": """
+@triton_dist.jit
+def k(turn, total):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        v = ld(turn, "gpu", "acquire")
+        while v != pid: v = ld(turn, "gpu", "acquire")
+        tl.store(total, tl.load(total) + 1)
+        st(turn, v + 1, "gpu", "release")
+turn, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1).cuda()
+k[(4,)](turn, total)
+torch.cuda.synchronize()
+assert turn.item() == 4
+""",
+    "a count under a lock": """
+@triton_dist.jit
+def k(lock, total):
+    if tid(0) == 0:
+        while atomic_cas(lock, 0, 1, "gpu", "acquire") != 0: pass  #- no lock
+        st(total, ld(total, "gpu", "relaxed") + 1, "gpu", "relaxed")  #! no lock
+        st(lock, 0, "gpu", "release")  #- no lock
+lock, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](lock, total)
+torch.cuda.synchronize()
+print(total.item())
+""",
+    "lost update in memory by volatile loads": """
+@triton.jit
+def k(total):
+    tl.atomic_add(total, 1)  #- volatile
+    v = tl.load(total, volatile=True)  #+ volatile  #! volatile
+    tl.atomic_xchg(total, v + 1)  #+ volatile  #! volatile
+total = torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](total)
+torch.cuda.synchronize()
+print(total.item())
+""",
+    "work stealing by counters, results counted": """
+@triton.jit
+def k(x, out, heads, done, result, Q: tl.constexpr, T: tl.constexpr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    for q in range(Q):
+        own = (pid + q) % Q
+        t = tl.atomic_add(heads + own, 1)
+        while t < T:
+            at = (own * T + t) * N
+            tl.store(out + at + i, tl.load(x + at + i) * 2)  #! *
+            t = tl.atomic_add(heads + own, 1)
+    tl.debug_barrier()
+    sem: tl.constexpr = "acq_rel"
+    sem: tl.constexpr = "relaxed"  #+ relaxed
+    last = tl.atomic_add(done, 1, sem=sem)
+    if last == Q - 1:
+        j = tl.arange(0, Q * T * N)
+        tl.store(result, tl.sum(tl.load(out + j), 0))  #! *
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+heads, done = torch.zeros(4, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+result = torch.zeros(1).cuda()
+for call in range(2):
+    heads.zero_(); done.zero_()
+    k[(4,)](x, out, heads, done, result, 4, 2, 8)
+    assert result.item() == 128
+""",
+    "thread 0 waits, all read": """
+@triton_dist.jit
+def k(x, box, flag, out, call, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(box, right) + i, tl.load(x + i))  #! no sync before, no sync after
+    __syncthreads()  #- no sync before
+    if tid(0) == 0:
+        st(dl.symm_at(flag, right), call, "sys", "release")
+        while ld_acquire(flag, "sys") != call: pass
+    __syncthreads()  #- no sync after
+    tl.store(out + i, tl.load(box + i))  #! no sync before, no sync after
+x, box, flag, out = torch.ones(64).cuda(), sym(64), cleared(1, torch.int32), torch.zeros(64).cuda()
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, box, flag, out, 1, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "custom all-reduce, start and end flags by threads": """
+@triton_dist.jit
+def meet(flags, call, W: tl.constexpr, slot: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    if t < W:
+        st(dl.symm_at(flags, t) + slot * W + me, call, "sys", "release")
+        while ld(flags + slot * W + t, "sys", "acquire") < call: pass
+    __syncthreads()
+@triton_dist.jit
+def k(buf, flags, out, call, N: tl.constexpr, W: tl.constexpr):
+    meet(flags, call, W, 0)  #- no start
+    i = tl.arange(0, N)
+    acc = tl.zeros((N,), tl.float32)
+    for r in range(W): acc += tl.load(dl.symm_at(buf, r) + i)  #! *
+    tl.store(out + i, acc)
+    __syncthreads()
+    meet(flags, call, W, 1)  #- no end
+buf, flags, out = sym(32), cleared(8, torch.int32), torch.zeros(32).cuda()
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    c = call
+    c = 1  #+ same call
+    buf.fill_(rank + call)  #! *
+    k[(1,)](buf, flags, out, c, 32, world)
+torch.cuda.synchronize()
+assert out[0].item() == 6 + 12
+""",
+    "queue of many producers and consumers, sequence numbers": """
+@triton.jit
+def k(seq, data, head, tail, out, P: tl.constexpr, M: tl.constexpr, S: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid < P:
+        for m in range(M):
+            t = tl.atomic_add(tail, 1, sem="relaxed")
+            slot = t % S
+            want = t
+            want = t - S  #+ no room
+            s = tl.atomic_add(seq + slot, 0, sem="acquire")
+            while s < want: s = tl.atomic_add(seq + slot, 0, sem="acquire")
+            tl.store(data + slot, pid * M + m)  #! *
+            sem: tl.constexpr = "release"
+            sem: tl.constexpr = "relaxed"  #+ relaxed
+            tl.atomic_xchg(seq + slot, t + 1, sem=sem)
+    else:
+        for m in range(M):
+            h = tl.atomic_add(head, 1, sem="relaxed")
+            slot = h % S
+            while tl.atomic_add(seq + slot, 0, sem="acquire") != h + 1: pass  #- no wait
+            tl.store(out + h, tl.load(data + slot))  #! *
+            tl.atomic_xchg(seq + slot, h + S, sem="release")
+S, P, M = 4, 2, 6
+seq = torch.arange(S, dtype=torch.int32).cuda()
+data, out = torch.zeros(S, dtype=torch.int32).cuda(), torch.zeros(P * M, dtype=torch.int32).cuda()
+head, tail = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+k[(2 * P,)](seq, data, head, tail, out, P, M, S)
+torch.cuda.synchronize()
+assert sorted(out.tolist()) == list(range(P * M)), out
+""",
+    "dissemination barrier with parity and sense": """
+@triton_dist.jit
+def barrier(flags, parity, sense, W: tl.constexpr, L: tl.constexpr):
+    me = dl.rank()
+    if tid(0) == 0:
+        d = 1
+        for r in range(L):
+            at = (parity * L + r)
+            st(dl.symm_at(flags, (me + d) % W) + at, sense, "sys", "release")
+            while ld(flags + at, "sys", "acquire") != sense: pass  #- no wait
+            d = d * 2
+    __syncthreads()
+@triton_dist.jit
+def k(buf, flags, out, R: tl.constexpr, N: tl.constexpr, W: tl.constexpr, L: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    right = (me + 1) % W
+    parity = 0
+    sense = 1
+    for r in range(R):
+        tl.store(buf + (r % 2) * N + i, tl.full((N,), me + r, tl.float32))  #! *
+        __syncthreads()
+        barrier(flags, parity, sense, W, L)
+        tl.store(out + r * N + i, tl.load(dl.symm_at(buf, right) + (r % 2) * N + i))  #! *
+        __syncthreads()
+        if parity == 1:
+            sense = 1 - sense  #- one sense
+            sense = 1  #+ one sense
+        parity = 1 - parity
+R, N = 6, 16
+buf, flags, out = sym(2 * N), cleared(8, torch.int32), torch.zeros(R * N).cuda()
+nvshmem_barrier_all_on_stream()
+k[(1,)](buf, flags, out, R, N, world, 2)
+torch.cuda.synchronize()
+assert out.view(R, N)[:, 0].tolist() == [(rank + 1) % world + r for r in range(R)]
+""",
+    "two-level all-reduce, leaders": """
+@triton_dist.jit
+def k(x, part, top, flags, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    leader = me // 2 * 2
+    tl.store(dl.symm_at(part, leader) + (me % 2) * N + i, tl.load(x + i))  #! *
+    __syncthreads()
+    if tid(0) == 0: red_release(dl.symm_at(flags, leader), 1, "sys")
+    if me == leader:
+        if tid(0) == 0:
+            while ld_acquire(flags, "sys") < 2: pass  #- leader early
+        __syncthreads()
+        s = tl.load(part + i) + tl.load(part + N + i)  #! *
+        other = (me + 2) % W
+        tl.store(dl.symm_at(top, other) + i, s)  #! *
+        __syncthreads()
+        if tid(0) == 0:
+            red_release(dl.symm_at(flags + 1, other), 1, "sys")
+            while ld_acquire(flags + 1, "sys") < 1: pass  #- other pair early
+        __syncthreads()
+        s += tl.load(top + i)  #! *
+        tl.store(out + i, s)
+        tl.store(dl.symm_at(out, me + 1) + i, s)  #! *
+        __syncthreads()
+        if tid(0) == 0: red_release(dl.symm_at(flags + 2, me + 1), 1, "sys")
+    else:
+        if tid(0) == 0:
+            while ld_acquire(flags + 2, "sys") < 1: pass  #- member early
+        __syncthreads()
+        tl.store(x + i, tl.load(out + i))  #! *
+x, part, top, flags, out = torch.full((16,), rank + 1.0).cuda(), sym(32), sym(16), cleared(4, torch.int32), sym(16)
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, part, top, flags, out, 16, world)
+nvshmem_barrier_all_on_stream()
+assert out.tolist() == [10.0] * 16
+""",
+    "blocks wait for their tiles by one thread, persistent": """
+@triton_dist.jit
+def k(x, box, flags, out, T: tl.constexpr, N: tl.constexpr, W: tl.constexpr):
+    me, pid, P = dl.rank(), tl.program_id(0), tl.num_programs(0)
+    i = tl.arange(0, N)
+    for t in range(pid, T, P):
+        v = tl.load(x + t * N + i)
+        for p in range(W):
+            tl.store(dl.symm_at(box, p) + (me * T + t) * N + i, v)  #! *
+        __syncthreads()  #- no sync
+        if tid(0) < W: st(dl.symm_at(flags, tid(0)) + me * T + t, 1, "sys", "release")
+    for t in range(pid, W * T, P):
+        if tid(0) == 0:
+            while ld_acquire(flags + t, "sys") != 1: pass  #- no wait
+        __syncthreads()
+        tl.store(out + t * N + i, tl.load(box + t * N + i))  #! *
+x, out = torch.full((64,), rank + 1.0).cuda(), torch.zeros(64 * world).cuda()
+box, flags = sym(64 * world), cleared(4 * world, torch.int32)
+nvshmem_barrier_all_on_stream()
+k[(3,)](x, box, flags, out, 4, 16, world)
+torch.cuda.synchronize()
+assert out.view(world, 64)[:, 5].tolist() == [r + 1.0 for r in range(world)]
+""",
+    "stream-k, a chain of fix-ups with a flag each": """
+@triton.jit
+def k(x, part, flag, out, N: tl.constexpr, G: tl.constexpr, call):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    v = tl.load(x + pid * N + i)
+    if pid < G - 1:
+        f = tl.load(flag + pid + 1, volatile=True)  #! one value
+        while f != call: f = tl.load(flag + pid + 1, volatile=True)  #- no wait  #! one value
+        tl.debug_barrier()
+        v += tl.load(part + (pid + 1) * N + i)  #! *
+    if pid == 0:
+        tl.store(out + i, v)
+    else:
+        tl.store(part + pid * N + i, v)  #! *
+        tl.debug_barrier()  #- no barrier
+        tl.atomic_xchg(flag + pid, call)
+x, part, out = torch.ones(64).cuda(), torch.zeros(64).cuda(), torch.zeros(16).cuda()
+flag = torch.zeros(4, dtype=torch.int32).cuda()
+for call in range(1, 4):
+    c = call
+    c = 1  #+ one value
+    k[(4,)](x, part, flag, out, 16, 4, c)
+torch.cuda.synchronize()
+assert out.tolist() == [4.0] * 16
+""",
+    "a ring with credits, head and tail by ld and st of one writer": """
+@triton_dist.jit
+def k(x, ring, head, tail, out, M: tl.constexpr, S: tl.constexpr, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right, left = (me + 1) % W, (me + W - 1) % W
+    i = tl.arange(0, N)
+    for m in range(M):
+        if tid(0) == 0:
+            while m - ld_acquire(tail, "sys") >= S: pass  #- no credit
+        __syncthreads()
+        tl.store(dl.symm_at(ring, right) + (m % S) * N + i, tl.load(x + m * N + i))  #! *
+        __syncthreads()
+        if tid(0) == 0:
+            st(dl.symm_at(head, right), ld(dl.symm_at(head, right), "sys", "relaxed") + 1, "sys", "release")
+            while ld_acquire(head, "sys") < m + 1: pass  #- no data
+        __syncthreads()
+        tl.store(out + m * N + i, tl.load(ring + (m % S) * N + i))  #! *
+        __syncthreads()
+        if tid(0) == 0: st(dl.symm_at(tail, left), m + 1, "sys", "release")
+M, S, N = 6, 2, 8
+x, ring, out = torch.arange(M * N).float().cuda() + 100 * rank, sym(S * N), torch.zeros(M * N).cuda()
+head, tail = cleared(1, torch.int32), cleared(1, torch.int32)
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, ring, head, tail, out, M, S, N, world)
+torch.cuda.synchronize()
+assert out.tolist() == [100.0 * ((rank - 1) % world) + i for i in range(M * N)]
+""",
+    "seqlock by relaxed looks and fences": """
+@triton_dist.jit
+def k(seq, data, out, N: tl.constexpr):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        if pid == 0:
+            for r in range(3):
+                st(seq, 2 * r + 1, "gpu", "relaxed")
+                membar("gpu")
+                for j in range(N): st(data + j, r + 1, "gpu", "relaxed")
+                membar("gpu")
+                st(seq, 2 * r + 2, "gpu", "relaxed")
+        else:
+            done = 0
+            while done == 0:
+                a = ld(seq, "gpu", "acquire")
+                if a % 2 == 0:
+                    s = 0
+                    for j in range(N): s += ld(data + j, "gpu", "relaxed")
+                    membar("gpu")
+                    b = ld(seq, "gpu", "relaxed")
+                    if a == b:
+                        if a > 0:
+                            st(out + pid, s, "gpu", "relaxed")
+                            done = 1
+seq = torch.zeros(1, dtype=torch.int32).cuda()
+data, out = (torch.zeros(4, dtype=torch.int32).cuda() for _ in range(2))
+k[(3,)](seq, data, out, 4)
+torch.cuda.synchronize()
+print(out.tolist())
+""",
+    "test and test-and-set": """
+@triton_dist.jit
+def k(lock, total, R: tl.constexpr):
+    if tid(0) == 0:
+        for r in range(R):
+            got = 0
+            while got == 0:
+                while ld(lock, "gpu", "relaxed") != 0: pass
+                if atomic_cas(lock, 0, 1, "gpu", "acquire") == 0: got = 1
+            tl.store(total, tl.load(total) + 1)  #! relaxed
+            sem: tl.constexpr = "release"
+            sem: tl.constexpr = "relaxed"  #+ relaxed
+            st(lock, 0, "gpu", sem)
+lock, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1).cuda()
+k[(4,)](lock, total, 3)
+torch.cuda.synchronize()
+assert total.item() == 12
+""",
+    "ticket lock": """
+@triton_dist.jit
+def k(next, serving, total, R: tl.constexpr):
+    if tid(0) == 0:
+        for r in range(R):
+            t = atomic_add(next, 1, "gpu", "relaxed")
+            while ld_acquire(serving, "gpu") != t: pass  #- no wait
+            tl.store(total, tl.load(total) + 1)  #! no wait
+            st(serving, t + 1, "gpu", "release")
+next, serving, total = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+k[(4,)](next, serving, total, 3)
+torch.cuda.synchronize()
+print(total.item())
+""",
+    "ping-pong by a flag that toggles, relaxed with fences": """
+@triton_dist.jit
+def k(flag, a, b, R: tl.constexpr):
+    pid = tl.program_id(0)
+    if tid(0) == 0:
+        for r in range(R):
+            if pid == 0:
+                while ld(flag, "gpu", "relaxed") != 0: pass
+                membar("gpu")  #- no fence
+                tl.store(a, tl.load(b) + 1)  #! no fence
+                membar("gpu")
+                st(flag, 1, "gpu", "relaxed")
+            else:
+                while ld(flag, "gpu", "relaxed") != 1: pass
+                membar("gpu")
+                tl.store(b, tl.load(a) + 1)  #! no fence
+                membar("gpu")
+                st(flag, 0, "gpu", "relaxed")
+flag, a, b = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+k[(2,)](flag, a, b, 4)
+torch.cuda.synchronize()
+assert b.item() == 8
+""",
+    "ping-pong between ranks, acquire and release": """
+@triton_dist.jit
+def k(flag, box, out, R: tl.constexpr, N: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    if me < 2:
+        peer = 1 - me
+        for r in range(R):
+            if (r + me) % 2 == 0:
+                tl.store(dl.symm_at(box, peer) + i, tl.full((N,), r, tl.float32))  #! *
+                __syncthreads()
+                if tid(0) == 0: st(dl.symm_at(flag, peer), 1, "sys", "release")
+            else:
+                if tid(0) == 0:
+                    while ld(flag, "sys", "acquire") != 1: pass  #! not cleared
+                    st(flag, 0, "sys", "relaxed")  #- not cleared
+                __syncthreads()
+                tl.store(out + r * N + i, tl.load(box + i))  #! *
+                __syncthreads()
+flag, box, out = cleared(1, torch.int32), sym(8), torch.zeros(64).cuda()
+nvshmem_barrier_all_on_stream()
+k[(1,)](flag, box, out, 6, 8)
+torch.cuda.synchronize()
+print(out.sum().item())
+""",
+    "sense reversing barrier in a grid": """
+@triton.jit
+def meet(count, sense, local, G: tl.constexpr):
+    tl.debug_barrier()
+    if tl.atomic_add(count, 1, sem="acq_rel") == G - 1:
+        tl.atomic_xchg(count, 0, sem="relaxed")
+        tl.atomic_xchg(sense, local, sem="release")
+    else:
+        while tl.atomic_add(sense, 0, sem="acquire") != local: pass
+    tl.debug_barrier()
+@triton.jit
+def k(x, count, sense, out, R: tl.constexpr, N: tl.constexpr, G: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    local = 1
+    for r in range(R):
+        tl.store(x + pid * N + i, tl.full((N,), r + pid, tl.float32))  #! *
+        meet(count, sense, local, G)
+        o = (pid + 1) % G
+        tl.store(out + (r * G + pid) * N + i, tl.load(x + o * N + i))  #! *
+        local = 1 - local  #- one sense
+        meet(count, sense, local, G)
+        local = 1 - local  #- one sense
+x, out = torch.zeros(64).cuda(), torch.zeros(256).cuda()
+count, sense = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+k[(4,)](x, count, sense, out, 4, 16, 4)
+torch.cuda.synchronize()
+assert out.view(4, 4, 16)[:, :, 0].tolist() == [[float(r + (p + 1) % 4) for p in range(4)] for r in range(4)]
+""",
+    "mailbox that is consumed by exchange": """
+@triton.jit
+def k(box, full, out, R: tl.constexpr):
+    pid = tl.program_id(0)
+    for r in range(R):
+        if pid == 0:
+            while tl.atomic_add(full, 0, sem="acquire") != 0: pass  #- no room
+            tl.store(box, r + 1)  #! *
+            tl.atomic_xchg(full, 1, sem="release")
+        else:
+            while tl.atomic_add(full, 0, sem="acquire") != 1: pass
+            tl.store(out + r, tl.load(box))  #! *
+            tl.atomic_xchg(full, 0, sem="release")
+box, full, out = torch.zeros(1).cuda(), torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(4).cuda()
+k[(2,)](box, full, out, 4)
+torch.cuda.synchronize()
+print(out.tolist())
+""",
+    "count of arrivals that the last one clears": """
+@triton.jit
+def k(x, part, count, out, G: tl.constexpr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    tl.store(part + pid * N + i, tl.load(x + pid * N + i) * 2)  #! *
+    tl.debug_barrier()
+    if tl.atomic_add(count, 1, sem="acq_rel") == G - 1:
+        tl.atomic_xchg(count, 0, sem="relaxed")
+        acc = tl.zeros((N,), tl.float32)
+        for g in range(G): acc += tl.load(part + g * N + i)  #! *
+        tl.store(out + i, acc)
+x, part, out = torch.ones(64).cuda(), torch.zeros(64).cuda(), torch.zeros(16).cuda()
+count = torch.zeros(1, dtype=torch.int32).cuda()
+s = torch.cuda.Stream()
+for call in range(4):
+    if call % 2:
+        s.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(s): k[(4,)](x, part, count, out, 4, 16)
+        torch.cuda.current_stream().wait_stream(s)
+    else:
+        k[(4,)](x, part, count, out, 4, 16)
+    x.add_(1)
+torch.cuda.synchronize()
+assert out.tolist() == [32.0] * 16
+""",
+    "count of a tensor's view, reset by copy_ and fill_": """
+@triton.jit
+def produce(y, count, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(y + i, tl.full((N,), 1.0, tl.float32))
+    tl.debug_barrier()
+    tl.atomic_add(count, 1, sem="release")
+@triton.jit
+def consume(y, count, out, N: tl.constexpr, G: tl.constexpr):
+    while tl.atomic_add(count, 0, sem="acquire") < G: pass
+    tl.debug_barrier()
+    i = tl.arange(0, N * G)
+    tl.store(out + i, tl.load(y + i))
+y, out = torch.zeros(64).cuda(), torch.zeros(64).cuda()
+counts, zeros = torch.zeros(8, dtype=torch.int32).cuda(), torch.zeros(2, dtype=torch.int32).cuda()
+s, cur = torch.cuda.Stream(), torch.cuda.current_stream()
+for call in range(4):
+    if call % 2: counts[2:4].copy_(zeros)
+    else: counts.fill_(0)
+    s.wait_stream(cur)
+    produce[(4,)](y, counts[3:], 16)
+    with torch.cuda.stream(s): consume[(1,)](y, counts[3:], out, 16, 4)
+    cur.wait_stream(s)
+torch.cuda.synchronize()
+print(out.sum().item())
+""",
+    "a count that the host clears while it is waited for": """
+@triton.jit
+def produce(y, count, call):
+    tl.store(y, call)  #! *
+    tl.atomic_add(count, 1, sem="release")
+@triton.jit
+def consume(y, count, out):
+    while tl.atomic_add(count, 0, sem="acquire") < 1: pass  #- no wait
+    tl.store(out, tl.load(y))  #! *
+y, count, out = (torch.zeros(1, dtype=torch.int32).cuda() for _ in range(3))
+s, cur = torch.cuda.Stream(), torch.cuda.current_stream()
+for call in range(3):
+    count.fill_(0)
+    s.wait_stream(cur)
+    with torch.cuda.stream(s): consume[(1,)](y, count, out)
+    produce[(1,)](y, count, call)
+    cur.wait_stream(s)
+torch.cuda.synchronize()
+assert out.item() == 2
+""",
 }

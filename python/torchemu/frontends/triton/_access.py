@@ -199,7 +199,11 @@ def _charge(
             touch(program, what, _runs(flat, hull, size), READS, threads)
         return
     program.pay()
-    program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
+    if look == PLAIN:
+        program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
+        return
+    with program.hearing():
+        program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
 
 
 def touch(program: Block, what: str, where: Sequence[int], use: int, threads: bool) -> None:
@@ -314,6 +318,8 @@ def update(
             program.effects += 1
         elif program.loops:
             program.looks.append((address, typed[at].tobytes()))
+    if program.checks:
+        program.found(flat, old, what == "tl.atomic_xchg")
     words = [number for address in flat.tolist() for number in (address, size)]
     go.PrimTouch(program.handle, program.line(), what, words, use, threads)
     return old

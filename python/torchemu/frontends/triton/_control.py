@@ -16,7 +16,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._operators import bits
-from torchemu.frontends.triton._program import LIBRARIES, Block, NoLookError, current, rank_of, running
+from torchemu.frontends.triton._program import LIBRARIES, Block, NoLookError, current, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 
@@ -181,7 +181,7 @@ class Loop:
             return
         looks = dict(program.looks[self._from :])
         for address, data in looks.items():
-            if len(data) not in (4, 8) or rank_of(address) != program.launch.rank:
+            if len(data) not in (4, 8):
                 continue
             for value in go.PrimPast(program.handle, address, len(data)):
                 then = looks | {address: value.to_bytes(len(data), "little", signed=True)}

@@ -326,7 +326,8 @@ class _Execution:
         values = [self._read(operand, one.kind) for operand in given]
         self._narrow(one, address)
         sem = one.has("acq_rel", "acquire", "release") or "relaxed"
-        old = changed_words(self._program, name, np.array([address]), values, kind, False, _access.ORDERS[sem])
+        with self._program.hearing():
+            old = changed_words(self._program, name, np.array([address]), values, kind, False, _access.ORDERS[sem])
         if has_result and one.operands[0] != "_":
             self._write(one.operands[0], old)
 

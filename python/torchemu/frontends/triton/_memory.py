@@ -11,6 +11,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
+from torchemu.frontends.triton._looked import looked, note_update
 from torchemu.frontends.triton._program import Block, Elements, current, rank_of
 from torchemu.frontends.triton._values import Loaded, Run, plain, tensor, truth, value_of
 
@@ -81,8 +82,11 @@ def load(
     """
     if isinstance(pointer, BlockPointer):
         return pointer.load(boundary_check, padding_option)
-    look = _access.FRESH if plain(volatile) else _access.PLAIN
-    return loaded(_pointer(pointer, "tl.load"), mask, other, "tl.load", look)
+    p = _pointer(pointer, "tl.load")
+    if not plain(volatile):
+        return loaded(p, mask, other, "tl.load")
+    found, program = loaded(p, mask, other, "tl.load", _access.FRESH), current()
+    return looked(program, found, np.ravel(p.data)) if program.checks else found
 
 
 def loaded(p: tensor, mask: Any, other: Any, what: str, look: int = _access.PLAIN) -> tensor:
@@ -220,10 +224,12 @@ def atomic(name: str, pointer: Any, values: Sequence[Any], mask: Any, sem: Any, 
         for v in given
     ]
     out = np.zeros(shape, kind.numpy)
+    if name == "xchg":
+        note_update(program, values[0], flat, kind.itemsize)
     if flat.size and (p.shape or p.lanes or program.active().any()):
-        out[keep if keep is not None and shape else ...] = changed_words(
-            program, name, flat, [np.ravel(v) for v in each], kind, bool(p.shape), use
-        ).reshape(shape if keep is None else -1 if shape else ())
+        with program.hearing():
+            old = changed_words(program, name, flat, [np.ravel(v) for v in each], kind, bool(p.shape), use)
+        out[keep if keep is not None and shape else ...] = old.reshape(shape if keep is None else -1 if shape else ())
     return tensor(out if shape else out[()], kind, p.lanes)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ PASS, FENCE, MEET, TOUCH, SCATTER, SIGNAL, AWAIT, LOAD, STORE = range(9)
 
 _AHEAD = 7 * 1024
 """Numbers of the steps that a program is ahead of the core at most."""
+
+_ALL = nullcontext()
+"""This is for what all threads do: the checker need not be told of it."""
 
 _is_own = cache(lambda file: file.startswith(_OWN))
 
@@ -301,6 +305,20 @@ class Block(Program):
     def active(self) -> np.ndarray:
         """Returns which threads are active."""
         return self.all if self.mask is None else self.mask
+
+    def hearing(self) -> AbstractContextManager[object]:
+        """Returns a context in which the program looks at words: perhaps some of its threads do, and others do not."""
+        if not self.checks or self.mask is None or self.supposed is not None or self.mask.all():
+            return _ALL
+        return self._hearing()
+
+    @contextmanager
+    def _hearing(self) -> Iterator[None]:
+        self.flush()
+        go.PrimSome(self.handle, True)
+        yield
+        self.flush()
+        go.PrimSome(self.handle, False)
 
     def warps(self) -> np.ndarray:
         """Returns the numbers of the warps that have an active thread."""

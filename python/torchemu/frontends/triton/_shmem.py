@@ -228,9 +228,10 @@ def wait_until(sig_addr: Any, cmp: Any, value: Any, nbytes: int = 8) -> tensor:
     program.pay()
     waits = dict.fromkeys((at, wanted) for at, wanted in each(THREAD, word, value))
     line = program.line()
-    for at, wanted in waits:
-        _warn(program, at, nbytes)
-        _await(program, line, (at, nbytes), how, wanted)
+    with program.hearing():
+        for at, wanted in waits:
+            _warn(program, at, nbytes)
+            _await(program, line, (at, nbytes), how, wanted)
     program.flush()
     kind = word.dtype.element_ty
     seen = [_word(program, at, kind) for at, _ in waits]

@@ -11,6 +11,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
+from torchemu.frontends.triton._looked import looked, note_update
 from torchemu.frontends.triton._memory import _pointer, atomic, loaded
 from torchemu.frontends.triton._program import MEET, SIGNAL, Block, current, rank_of
 from torchemu.frontends.triton._values import plain, tensor, value_of
@@ -103,7 +104,9 @@ def ld(ptr: Any, scope: Any = None, semantic: Any = None) -> tensor:
     p, how = _pointer(ptr, "ld"), plain(semantic)
     if how == "acquire":
         _narrowed(p, scope, "ld")
-    return _each(loaded(p, None, None, "ld", _access.RELAXED_LOOK if how == "relaxed" else _access.FRESH))
+    found = _each(loaded(p, None, None, "ld", _access.RELAXED_LOOK if how == "relaxed" else _access.FRESH))
+    program = current()
+    return looked(program, found, p.data.ravel()) if program.checks else found
 
 
 def ld_acquire(ptr: Any, scope: Any = None) -> tensor:
@@ -137,12 +140,14 @@ def st(ptr: Any, val: Any, scope: Any = None, semantic: Any = None) -> None:
     if use == _access.RELEASES:
         _narrowed(p, scope, "st")
         fence()
+    flat = p.data[active].astype(np.int64) if p.lanes else np.array([p.data], np.int64)
+    note_update(program, val, flat, kind.numpy.itemsize)
     if not p.lanes:
         last = value.data[active][-1:] if value.lanes else np.array([value.data])
-        store_words(np.array([p.data], np.int64), last.astype(kind.numpy), "st", use)
+        store_words(flat, last.astype(kind.numpy), "st", use)
         return
     data = np.broadcast_to(value.data, active.shape)[active]
-    store_words(p.data[active].astype(np.int64), data.astype(kind.numpy), "st", use)
+    store_words(flat, data.astype(kind.numpy), "st", use)
 
 
 def store_words(flat: np.ndarray, data: np.ndarray, what: str, use: int) -> None:
@@ -171,7 +176,11 @@ def _put_here(address: int, value: np.ndarray, what: str, use: int) -> None:
         return
     program.release(use == _access.RELEASES)
     program.flush()
-    part.typed(value.dtype)[(address - part.start) // size] = value[0]
+    place = (address - part.start) // size
+    typed = part.typed(value.dtype)
+    old, typed[place] = typed[place : place + 1].copy(), value[0]
+    if program.checks:
+        program.found(np.array([address]), old, True)
     _access.touch(program, what, (address, size), use, False)
 
 
