@@ -294,7 +294,9 @@ class RankMode(TorchDispatchMode):
             try:
                 out = op.compute(*args, **kwargs)
             except RuntimeError as error:
-                out = cpu_dtypes.instead(op, args, kwargs, error)
+                out = cpu_dtypes.instead(op, args, kwargs, str(error))
+                if out is NotImplemented:
+                    raise
         return self.made(op, args, kwargs, out, at, nbytes)
 
     def packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
