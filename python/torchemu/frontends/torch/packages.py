@@ -41,6 +41,7 @@ ATTRIBUTES = {
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
     "torch.autograd.graph": (("", "_allow_mutation_on_saved_tensors_enabled"),),
     "torch.distributed._shard.api": (("", "_CURRENT_PROCESS_GROUP"),),
+    "torch.distributed._shard.sharded_tensor.api": (("", "_sharded_tensor_map"),),
     "torch.distributed.elastic.metrics.api": (("", "_default_metrics_handler"), ("", "_metrics_map")),
     "torch.distributed.elastic.timer.api": (("", "_timer_client"),),
     "torch.distributed.fsdp._fsdp_extensions": (("", "_extensions"),),

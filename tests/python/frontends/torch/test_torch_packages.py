@@ -11,6 +11,7 @@ import torch.distributed as dist
 import torch.distributed.elastic.timer
 from torch.autograd import graph
 from torch.distributed._shard import api as shards
+from torch.distributed._shard.sharded_tensor import api as sharded
 from torch.distributed.elastic.metrics import api as figures
 from torch.distributed.elastic.timer import api as timers
 from torch.distributed.fsdp import wrap
@@ -303,6 +304,17 @@ def test_what_a_rank_has_set_of_elastic_is_its_own():
     dist.barrier()
     assert timers._timer_client is client
     assert figures.getStream("one").handler is handler
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_sharded_tensors_are_known_to_their_rank():
+    """A rank finds its own by their numbers, and no other rank's."""
+    dist.init_process_group("gloo")
+    known, rank = sharded._sharded_tensor_map, dist.get_rank()
+    known[rank] = None
+    dist.barrier()
+    assert list(sharded._sharded_tensor_map) == [rank] and sharded._sharded_tensor_map is known
+    del known[rank]
 
 
 KEEPING = """
