@@ -74,7 +74,10 @@ def _bind(name: str) -> Callable[..., Any]:
             failure = _translated(error)
         except OverflowError:
             failure = ValueError(f"a number is out of range: {args} must fit 64 bits")
-        raise failure  # outside of the handlers: its context is what the program was handling, if anything
+        try:
+            raise failure  # outside of the handlers: its context is what the program was handling, if anything
+        finally:
+            del failure  # its traceback has this frame, which would keep it, and what all callers have
 
     return call
 

@@ -91,8 +91,11 @@ def _value(work: Any, result: Any) -> Any:
 def _resolve_for_cpp() -> None:
     """Ends a backward pass, after which C++ would take the error that Python keeps in a future for its result."""
     error = resolve()
-    if error is not None:
-        raise error
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del error  # its traceback has this frame
 
 
 def resolve(until: Any = None) -> Exception | None:

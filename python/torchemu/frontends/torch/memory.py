@@ -89,6 +89,13 @@ def whole(storage: torch.UntypedStorage) -> int:
     return known[0].number
 
 
+def forget(storage: torch.UntypedStorage) -> None:
+    """Forgets what has used the bytes of a storage, which it has given back: those that it gets next are others, though
+    they may have the same address."""
+    for name in ("_known", "_noted"):
+        vars(storage).pop(name, None)
+
+
 def _address(tensor: torch.Tensor) -> int:
     """Returns the address of the first element; 0 where tensors have no memory."""
     return 0 if tensor.is_meta or type(tensor).__name__ == "FakeTensor" else _data_ptr(tensor)

@@ -39,7 +39,18 @@ SETTING = (
 ATTRIBUTES = {
     "omegaconf.omegaconf": (("BaseContainer", "_resolvers"),),
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
+    "torch.autograd.graph": (("", "_allow_mutation_on_saved_tensors_enabled"),),
     "torch.distributed._shard.api": (("", "_CURRENT_PROCESS_GROUP"),),
+    "torch.distributed._shard.sharded_tensor.api": (("", "_sharded_tensor_map"),),
+    "torch.distributed.elastic.metrics.api": (("", "_default_metrics_handler"), ("", "_metrics_map")),
+    "torch.distributed.elastic.timer.api": (("", "_timer_client"),),
+    "torch.distributed.fsdp._fsdp_extensions": (("", "_extensions"),),
+    "torch.distributed.fsdp._fully_shard._fully_shard": (("", "_enable_fsdp_module_new_init"),),
+    "torch.distributed.fsdp.wrap": (
+        ("_ConfigAutoWrap", "in_autowrap_context"),
+        ("_ConfigAutoWrap", "wrapper_cls"),
+        ("_ConfigAutoWrap", "kwargs"),
+    ),
     "torch.distributed.fsdp._debug_utils": (("SimpleProfiler", "profiling"), ("SimpleProfiler", "results")),
     "torch.distributed.tensor._api": (("DTensor._op_dispatcher", "_custom_op_handlers"),),
     "torch.distributed.tensor._random": (("", "_rng_tracker"),),
@@ -47,9 +58,18 @@ ATTRIBUTES = {
         ("", "_FORCE_MIN_COST_REDISTRIBUTION_PLAN"),
         ("", "_DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION"),
     ),
-    "torch.distributed.tensor.experimental._context_parallel._attention": (("", "_replaced_functions"),),
+    "torch.distributed.tensor.experimental._context_parallel._attention": (
+        ("", "_dispatch_mode"),
+        ("", "_replaced_functions"),
+    ),
     "torch.nn.functional": (("", "scaled_dot_product_attention"),),
-    "torch.utils.checkpoint": (("", "_checkpoint_debug_enabled"), ("", "_enable_checkpoint_early_stop")),
+    "torch.nn.parallel.distributed": (("DistributedDataParallel", "_active_ddp_module"),),
+    "torch.nn.utils.parametrize": (("", "_cache"), ("", "_cache_enabled")),
+    "torch.utils.checkpoint": (
+        ("DefaultDeviceType", "_default_device_type"),
+        ("", "_checkpoint_debug_enabled"),
+        ("", "_enable_checkpoint_early_stop"),
+    ),
 }
 """Attributes of classes that are exchanged, of objects that classes have, and of modules themselves, by module."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from torchemu.frontends.torch import device, futures
@@ -163,6 +164,8 @@ def _logged(told: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, 
         for name, value in known.items():
             if value == "N/A":
                 known[name] = os.environ.get(name.upper(), value)
+        if self.process_group not in c10d._world.pg_map:  # a program's own, which C++ knows as it is
+            return known
         backend = dist.get_backend(self.process_group)
         own: dict[str, Any] = {name: os.environ.get(name.upper(), "N/A") for name in _VARIABLES.get(backend, ())}
         if backend == "gloo":

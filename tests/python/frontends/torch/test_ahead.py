@@ -152,6 +152,29 @@ def test_what_is_put_off_is_computed_in_wider_dtypes_where_only_cuda_has_kernels
 
 
 @real
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_what_has_not_come_are_those_of_what_has(mode):
+    """Embeddings' bags have results, for the backward pass, whose shapes are another kernel's matter."""
+    rank, store = begin(), dist.distributed_c10d._get_default_store()
+    table = torch.arange(30.0).reshape(10, 3)
+    bags = torch.arange(10).reshape(2, 5)
+    weights = {"per_sample_weights": torch.rand(2, 5)} if mode == "sum" else {}
+    own = table.cuda().requires_grad_()
+    here, weights_here = bags.cuda(), {name: weight.cuda() for name, weight in weights.items()}
+    if rank:
+        store.get(mode)  # the others come once rank 0 waits for them
+    dist.all_reduce(here, op=dist.ReduceOp.MAX)
+    store.set(mode, "1")
+    found = functional.embedding_bag(here, own, mode=mode, **weights_here)
+    found.square().sum().backward()
+    table.requires_grad_()
+    wanted = functional.embedding_bag(bags, table, mode=mode, **weights)
+    wanted.square().sum().backward()
+    torch.testing.assert_close(found.cpu(), wanted)
+    torch.testing.assert_close(own.grad.cpu(), table.grad)
+
+
+@real
 def test_what_is_put_off_is_sent_on():
     """A collective needs what an earlier one has not brought about yet."""
     rank = begin()

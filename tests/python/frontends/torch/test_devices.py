@@ -294,3 +294,83 @@ def test_a_fused_optimizer_takes_its_rate_from_the_host(mode, kind):
         kind([weight], lr=rate, fused=True).step()
         weights.append(weight.detach().tolist())
     assert weights[0] == weights[1] == weights[2] != [1.0, -2.0]
+
+
+OVERRIDDEN = {
+    "to": lambda x: x.to(torch.float64),
+    "cuda": lambda x: x.cuda(),
+    "cpu": lambda x: x.cpu(),
+    "copy_": lambda x: torch.ones(2, 3).copy_(x),
+    "type": lambda x: x.type(),
+    "tolist": lambda x: x.tolist(),
+    "numpy": lambda x: x.numpy(),
+    "new_zeros": lambda x: x.new_zeros(2),
+    "index_fill": lambda x: x.index_fill(0, torch.tensor([0]), 1.0),
+    "quantile": lambda x: x.quantile(0.5),
+}
+"""Methods of tensors that know of devices, and calls of them."""
+
+OVERRIDDEN_FUNCTIONS = {
+    (torch, "zeros_like"): lambda x: torch.zeros_like(x),
+    (torch, "randn_like"): lambda x: torch.randn_like(x, device="cuda"),
+    (torch, "quantile"): lambda x: torch.quantile(x, 0.5),
+    (torch, "dropout"): lambda x: torch.dropout(x, 0.5, True),
+    (torch, "rms_norm"): lambda x: torch.rms_norm(x, (3,)),
+    (nn.functional, "one_hot"): lambda x: nn.functional.one_hot(x, 3),
+    (nn.functional, "scaled_dot_product_attention"): lambda x: nn.functional.scaled_dot_product_attention(
+        query=torch.ones(2, 3), key=x, value=torch.ones(2, 3)
+    ),
+}
+"""Functions that know of devices, and calls of them."""
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_classes_override_what_knows_of_devices(mode, device):
+    """A class of tensors is told, by __torch_function__, the function that programs know, and nothing else before."""
+    told = []
+
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            told.append(func)
+            return "its own"
+
+    x = torch.ones(2, 3, device=device).as_subclass(Own)
+    told.clear()
+    for name, call in OVERRIDDEN.items():
+        assert (call(x), told) == ("its own", [getattr(torch.Tensor, name)]), name
+        told.clear()
+    for (owner, name), call in OVERRIDDEN_FUNCTIONS.items():
+        assert (call(x), told) == ("its own", [getattr(owner, name)]), name
+        told.clear()
+
+
+def test_a_class_that_overrides_nothing_is_kept(mode):
+    """Results are of the class, on their devices, as PyTorch makes them."""
+
+    class Plain(torch.Tensor):
+        pass
+
+    x = torch.arange(3.0).as_subclass(Plain)
+    y = x.cuda()
+    for made, where in ((y, "cuda"), (y.cpu(), "cpu"), (torch.ones_like(y), "cuda"), (y.new_zeros(2), "cuda")):
+        assert type(made) is Plain and made.device.type == where
+    assert y.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_modes_of_functions_are_told_what_programs_know(mode):
+    """A mode sees the functions in the place of PyTorch's."""
+    from torch.overrides import TorchFunctionMode
+
+    told = []
+
+    class Noting(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            told.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 3, device="cuda")
+    with Noting():
+        y = torch.zeros_like(x).to("cpu")
+    assert told[0] == torch.zeros_like and torch.Tensor.to in told
+    assert y.device.type == "cpu" and y.tolist() == [[0.0] * 3] * 2

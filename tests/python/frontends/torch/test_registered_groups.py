@@ -78,3 +78,45 @@ def test_other_backends_stay_pytorchs():
     group._set_default_backend(ProcessGroup.BackendType.CUSTOM)
     group.allreduce([torch.ones(2)]).wait()
     assert group._get_backend(torch.device("cpu")) is fake
+
+
+class Alone(ProcessGroup):
+    """A program's group of one rank, none of c10d's."""
+
+    def allreduce(self, tensors, opts):
+        return self._done(tensors)
+
+    def allgather(self, outs, tensors, opts):
+        for out, tensor in zip(outs[0], tensors, strict=True):
+            out.copy_(tensor)
+        return self._done(outs)
+
+    def broadcast(self, tensors, opts):
+        return self._done(tensors)
+
+    def getSize(self):  # noqa: N802 (C++ calls it so)
+        return 1
+
+    def getBackendName(self):  # noqa: N802
+        return "alone"
+
+    @staticmethod
+    def _done(result):
+        future = torch.futures.Future()
+        future.set_result(result)
+        return torch._C._distributed_c10d._create_work_from_future(future)
+
+
+@torchemu.distributed(world_size=1, torch="real")
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_ddp_takes_a_group_that_only_the_program_knows(device):
+    """Its gradients are the model's, and its record has the group's own name of a backend."""
+    model = torch.nn.Linear(2, 2).to(device)
+    x = torch.ones(3, 2, device=device)
+    model(x).square().sum().backward()
+    wanted = model.weight.grad.clone()
+    model.zero_grad()
+    ddp = torch.nn.parallel.DistributedDataParallel(model, process_group=Alone(0, 1))
+    ddp(x).square().sum().backward()
+    torch.testing.assert_close(model.weight.grad, wanted)
+    assert ddp._get_ddp_logging_data()["backend_name"] == "alone"

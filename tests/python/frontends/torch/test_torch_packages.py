@@ -1,13 +1,22 @@
 """Installed packages are loaded once; what their functions keep of a process is each rank's own."""
 
+import contextlib
 import functools
 import sys
 import types
 
 import pytest
+import torch
 import torch.distributed as dist
+import torch.distributed.elastic.timer
+from torch.autograd import graph
 from torch.distributed._shard import api as shards
+from torch.distributed._shard.sharded_tensor import api as sharded
+from torch.distributed.elastic.metrics import api as figures
+from torch.distributed.elastic.timer import api as timers
+from torch.distributed.fsdp import wrap
 from torch.distributed.tensor import _redistribute as redistribute
+from torch.nn.utils import parametrize
 from torch.utils import checkpoint
 
 import torchemu
@@ -237,6 +246,75 @@ def test_contexts_of_pytorch_are_a_ranks_own():
     ):
         before = getattr(module, name)
         assert entered(enter(first), functools.partial(getattr, module, name)) == (first, before)
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_contexts_of_pytorch_do_not_meet():
+    """Contexts of PyTorch that may not be nested are entered by each rank, with values of its own."""
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    kind = (torch.nn.Dropout, torch.nn.Sequential)[rank]
+    chosen = functools.partial(getattr, wrap._ConfigAutoWrap, "wrapper_cls")
+    assert entered(wrap.enable_wrap(wrapper_cls=kind), chosen) == (kind, None)
+    with graph.allow_mutation_on_saved_tensors():
+        given = torch.ones(2, requires_grad=True)
+        copied = given.clone()
+        squared = copied**2
+        dist.barrier()
+        copied.zero_()
+        dist.barrier()
+        squared.sum().backward()
+    assert given.grad.tolist() == [2.0, 2.0]
+
+
+class Doubling(torch.nn.Module):
+    """Makes a parameter twice of what it is."""
+
+    def forward(self, weight):
+        """Returns twice the weight."""
+        return 2 * weight
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_parametrizations_are_kept_for_a_ranks_own_context():
+    """A rank that leaves parametrize.cached, and changes a weight, finds the new one when it enters again."""
+    dist.init_process_group("gloo")
+    stays = dist.get_rank() == 1
+    model = torch.nn.Linear(1, 1, bias=False)
+    parametrize.register_parametrization(model, "weight", Doubling())
+    seen = []
+    with parametrize.cached() if stays else contextlib.nullcontext():
+        for turn in range(3):
+            with torch.no_grad():
+                model.parametrizations.weight.original.fill_(turn)
+            with contextlib.nullcontext() if stays else parametrize.cached():
+                dist.barrier()
+                seen.append(model.weight.item())
+            dist.barrier()
+    assert seen == ([0.0, 0.0, 0.0] if stays else [0.0, 2.0, 4.0])
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_what_a_rank_has_set_of_elastic_is_its_own():
+    """Each rank tells its own client of its timers, and its own handler of its figures."""
+    dist.init_process_group("gloo")
+    client, handler = torch.distributed.elastic.timer.LocalTimerClient(None), figures.ConsoleMetricHandler()
+    timers.configure(client)
+    figures.configure(handler, "one")
+    dist.barrier()
+    assert timers._timer_client is client
+    assert figures.getStream("one").handler is handler
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_sharded_tensors_are_known_to_their_rank():
+    """A rank finds its own by their numbers, and no other rank's."""
+    dist.init_process_group("gloo")
+    known, rank = sharded._sharded_tensor_map, dist.get_rank()
+    known[rank] = None
+    dist.barrier()
+    assert list(sharded._sharded_tensor_map) == [rank] and sharded._sharded_tensor_map is known
+    del known[rank]
 
 
 KEEPING = """

@@ -168,6 +168,62 @@ def test_data_parallel_is_the_model():
         nn.parallel.comm.gather([torch.ones(2), torch.ones(2)])
 
 
+class Apart(torch.autograd.Function):
+    """Copies of a tensor on the host and on two devices; its backward says where the gradients are."""
+
+    @staticmethod
+    def forward(ctx, x, seen):
+        ctx.seen = seen
+        return x.cuda(0), x * 1, x.cuda(1)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        ctx.seen.append([str(grad.device) for grad in grads])
+        return sum(grad.cpu() for grad in grads), None
+
+
+@one
+@pytest.mark.parametrize("used", [0, 1, 2])
+def test_gradients_that_nobody_computes_are_where_the_results_are(used):
+    """They are so whichever result is used."""
+    x, seen = torch.ones(2, requires_grad=True), []
+    (3 * Apart.apply(x, seen)[used]).sum().backward()
+    assert seen == [["cuda:0", "cpu", "cuda:1"]]
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+@one
+def test_data_parallel_has_gradients_of_gradients():
+    """They are the model's: half of the parameters, the bias, has none that anybody computes."""
+
+    def penalty(model, x):
+        out = model(x)
+        (grad,) = torch.autograd.grad(out, x, torch.ones_like(out), create_graph=True)
+        grad.square().mean().backward()
+
+    model = nn.Linear(4, 1)
+    parallel = nn.DataParallel(nn.Linear(4, 1).cuda(), [0, 1])
+    parallel.module.load_state_dict(model.state_dict())
+    penalty(model, torch.ones(2, 4, requires_grad=True))
+    penalty(parallel, torch.ones(2, 4, requires_grad=True).cuda())
+    weight, bias = parallel.module.parameters()
+    torch.testing.assert_close(weight.grad.cpu(), model.weight.grad)
+    assert bias.grad.tolist() == [0.0]
+
+
+@one
+def test_data_parallel_has_sparse_gradients():
+    """They are added on the first device."""
+    model = nn.Embedding(10, 5, sparse=True)
+    at = torch.arange(20).reshape(4, 5) % 10
+    parallel = nn.DataParallel(nn.Embedding.from_pretrained(model.weight, freeze=False, sparse=True).cuda(), [0, 1])
+    model(at).square().sum().backward()
+    parallel(at.cuda()).square().sum().backward()
+    grad = parallel.module.weight.grad
+    assert grad.device == torch.device("cuda", 0)
+    torch.testing.assert_close(grad.to_dense().cpu(), model.weight.grad.to_dense())
+
+
 class Halves(nn.Module):
     """A model of which each half is on a device."""
 

@@ -30,6 +30,7 @@ from torchemu.frontends.torch.device import (
     replicas,
     storages,
     tensors,
+    undefined,
 )
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
@@ -60,6 +61,7 @@ def install() -> None:
     norms.put(_replaced)
     dropouts.put(_replaced)
     replicas.put(_replaced)
+    undefined.put(_replaced)
     attention.put(_replaced)
     fakes.put(_replaced)
     casts.put(_replaced)

@@ -13,7 +13,7 @@ from torch._higher_order_ops.flex_attention import math_attention
 from torch.nn.attention import SDPBackend, flex_attention, sdpa_kernel
 
 from torchemu.frontends.torch.device import casts, fused, operations, places
-from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.patches import Replacements, overridable
 from torchemu.frontends.torch.device.places import HOST
 
 _is_meta = torch._C.TensorBase.is_meta.__get__
@@ -25,7 +25,7 @@ def put(replaced: Replacements) -> None:
     """Puts it in place where programs call it."""
     operations.AS_CUDA.update(fused.KERNELS)
     original = torch.nn.functional.scaled_dot_product_attention
-    replacement = _attention(original)
+    replacement = overridable(_attention(original), original)
     replaced.put(torch.nn.functional, "scaled_dot_product_attention", replacement)
     replaced.put(torch._C._nn, "scaled_dot_product_attention", replacement)
     replaced.put(flex_attention, "flex_attention_hop", _flexible(flex_attention.flex_attention_hop))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from torchemu.frontends.torch.device import places, timing
-from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.patches import Replacements, overridable
 
 _MADE_OF_OTHERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch.nn.functional, ("ctc_loss",)),
@@ -28,10 +28,12 @@ def put(replaced: Replacements) -> None:
     """Makes them go the way that they have on devices."""
     for owner, names in _MADE_OF_OTHERS:
         for name in names:
-            replaced.put(owner, name, _near_operand(getattr(owner, name)))
-    replaced.put(torch, "ctc_loss", _lengths_as_numbers(torch.ctc_loss))
+            original = getattr(owner, name)
+            replaced.put(owner, name, overridable(_near_operand(original), original))
+    replaced.put(torch, "ctc_loss", overridable(_lengths_as_numbers(torch.ctc_loss), torch.ctc_loss))
     replaced.put(torch._VF, "_pad_packed_sequence", _padded(torch._VF._pad_packed_sequence))
-    replaced.put(torch.nn.functional, "one_hot", _one_hot(torch.nn.functional.one_hot))
+    one_hot = torch.nn.functional.one_hot
+    replaced.put(torch.nn.functional, "one_hot", overridable(_one_hot(one_hot), one_hot))
 
 
 def _near_operand(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,25 +22,27 @@ def computed(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     try:
         return op.compute(*args, **kwargs)
     except RuntimeError as error:
-        return instead(op, args, kwargs, error)
+        out = instead(op, args, kwargs, str(error))
+        if out is NotImplemented:
+            raise
+        return out
 
 
-def instead(op: Any, args: Sequence[Any], kwargs: dict[str, Any], error: Exception) -> Any:
+def instead(op: Any, args: Sequence[Any], kwargs: dict[str, Any], error: str) -> Any:
     """Calls an operation on operands of wider dtypes, and returns its results in the operands' own.
 
-    Args:
-        error: what the call with the operands themselves has raised.
+    It returns NotImplemented where the error is another one, there is no such kernel either, or the operation writes
+    into an operand.
 
-    Raises:
-        Exception: error, where it is another one, there is no such kernel either, or the operation writes into an
-            operand.
+    Args:
+        error: the text of what the call with the operands themselves has raised.
     """
-    if op.in_place or _SAID not in str(error):
-        raise error
+    if op.in_place or _SAID not in error:
+        return NotImplemented
     first = next((a for a in args if isinstance(a, torch.Tensor)), None)
     wider = None if first is None else _WIDER.get(first.dtype)
     if first is None or wider is None or "out" in kwargs:
-        raise error
+        return NotImplemented
     narrow = first.dtype
 
     def widened(value: Any) -> Any:
@@ -53,7 +55,7 @@ def instead(op: Any, args: Sequence[Any], kwargs: dict[str, Any], error: Excepti
     try:
         out = op.compute(*map(widened, args), **{name: widened(value) for name, value in kwargs.items()})
     except Exception:
-        raise error from None
+        return NotImplemented
     return _narrowed(out, narrow, wider)
 
 

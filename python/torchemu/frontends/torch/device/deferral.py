@@ -138,6 +138,16 @@ def current() -> Deferred:
     return _DEFERRED.get()
 
 
+def can_be_put_off(op: Any) -> bool:
+    """Reports whether an operation's results are known, but for their elements, before it is computed."""
+    return not (op.random or op.is_odd or op.name in _SHAPED_BY_KERNELS)
+
+
+_SHAPED_BY_KERNELS = frozenset({"_embedding_bag", "_embedding_bag_forward_only"})
+"""Operations of which PyTorch's shape function and the CPU's kernel give results, which the backward pass takes, of
+different shapes."""
+
+
 def recorded(
     op: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Callable[[], None], Any, list[torch.Tensor]]:

@@ -163,7 +163,7 @@ class RankMode(TorchDispatchMode):
         reads, writes = unwaited_uses.operands(op.func, args, kwargs)
         if not self.deferred.concerns(reads, writes):
             return op.run(self, op, args, kwargs)
-        if self.deferred.is_settled() or op.kind not in ("kernel", "move") or op.random or op.is_odd:
+        if self.deferred.is_settled() or op.kind not in ("kernel", "move") or not deferral.can_be_put_off(op):
             self.deferred.catch_up()
             return op.run(self, op, args, kwargs)
         at, nbytes = op.survey(args, kwargs, checks=op.kind == "kernel")
@@ -294,7 +294,9 @@ class RankMode(TorchDispatchMode):
             try:
                 out = op.compute(*args, **kwargs)
             except RuntimeError as error:
-                out = cpu_dtypes.instead(op, args, kwargs, error)
+                out = cpu_dtypes.instead(op, args, kwargs, str(error))
+                if out is NotImplemented:
+                    raise
         return self.made(op, args, kwargs, out, at, nbytes)
 
     def packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

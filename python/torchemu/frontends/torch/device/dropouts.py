@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from torchemu.frontends.torch.device import places
-from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.patches import Replacements, overridable
 
 
 def put(replaced: Replacements) -> None:
@@ -33,8 +33,9 @@ _OTHERS = [
 
 
 def _put(replaced: Replacements, name: str, function: Any) -> None:
-    replaced.put(torch, name, function)
-    replaced.put(type(torch._VF), name, staticmethod(function))
+    new = overridable(function, getattr(torch, name))
+    replaced.put(torch, name, new)
+    replaced.put(type(torch._VF), name, staticmethod(new))
 
 
 def _placed(original: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from torchemu.frontends.torch.device import places
-from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.patches import Replacements, overridable
 from torchemu.frontends.torch.device.places import HOST
 
 _MAY_INDEX = {"index", "_unsafe_index"}
@@ -77,7 +77,8 @@ def check(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
 def put(replaced: Replacements) -> None:
     """Lets the functions by which programs fill by indices refuse mixed devices: the operations do not; see FILLS."""
     for owner, name in ((torch.Tensor, "index_fill_"), (torch.Tensor, "index_fill"), (torch, "index_fill")):
-        replaced.put(owner, name, _refusing(getattr(owner, name), getattr(aten, name).int_Scalar))
+        original = getattr(owner, name)
+        replaced.put(owner, name, overridable(_refusing(original, getattr(aten, name).int_Scalar), original))
 
 
 def _refusing(fill: Callable[..., Any], func: Any) -> Callable[..., Any]:

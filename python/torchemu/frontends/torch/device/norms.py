@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from torchemu.frontends.torch.device import places
-from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.patches import Replacements, overridable
 
 aten = torch.ops.aten
 
@@ -187,7 +187,7 @@ def put(replaced: Replacements) -> None:
             return _RootMeanSquare.apply(input, weight, normalized_shape, eps)
         return _apart(input, normalized_shape, weight, eps)
 
-    replaced.put(torch, "rms_norm", rms_norm)
+    replaced.put(torch, "rms_norm", overridable(rms_norm, torch.rms_norm))
 
 
 KERNELS: dict[Any, Callable[..., Any]] = {

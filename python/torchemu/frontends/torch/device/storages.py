@@ -10,6 +10,7 @@ from torchemu.frontends.torch.device import device_program_memory, elements, pla
 from torchemu.frontends.torch.device.ground import OutOfMemoryError, RankLocal, context, go, memory_use
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import Place
+from torchemu.frontends.torch.memory import forget
 from torchemu.runtime.exported_memory import Exported
 
 _class = torch.UntypedStorage
@@ -167,6 +168,8 @@ def _resize(self: Any, nbytes: int) -> Any:
     except torch.OutOfMemoryError:
         _raw_resize(self, before)
         raise
+    if not nbytes:
+        forget(self)
     return self
 
 

@@ -24,7 +24,7 @@ from torchemu.frontends.torch.device import (
     storages,
     streams,
 )
-from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.patches import Replacements, overridable
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
 _base = torch._C.TensorBase
@@ -63,11 +63,24 @@ _IS_META = property(lambda self: _raw_is_meta(self) and device(self).type == "me
 
 def _tell_sharded_tensors() -> None:
     """Tells ShardedTensor the new properties, where it is loaded: it knows PyTorch's by their getters."""
+    for name, new in (("device", _DEVICE), ("is_meta", _IS_META)):
+        _tell_of(getattr(_base, name).__get__, new.__get__)
+
+
+def _tell_of(original: Any, new: Any) -> None:
+    """Lets ShardedTensor do with a function, where it is loaded, what it does with PyTorch's."""
     module: Any = sys.modules.get("torch.distributed._shard.sharded_tensor.api")
-    for name, new in (("device", _DEVICE), ("is_meta", _IS_META)) if module is not None else ():
-        known = module._SHARDED_OPS.get(getattr(_base, name).__get__)
-        if known is not None:
-            module._SHARDED_OPS[new.__get__] = known
+    known = None if module is None else module._SHARDED_OPS.get(original)
+    if known is not None:
+        module._SHARDED_OPS[new] = known
+
+
+def _put_overridable(replaced: Replacements, owner: Any, values: dict[str, Callable[..., Any]]) -> None:
+    """Puts functions in place that classes of tensors may override, as they may override PyTorch's."""
+    for name, function in values.items():
+        new = overridable(function, original := getattr(owner, name))
+        replaced.put(owner, name, new)
+        _tell_of(original, new)
 
 
 def put(replaced: Replacements) -> None:
@@ -80,34 +93,38 @@ def put(replaced: Replacements) -> None:
             "device": _DEVICE,
             "is_cuda": property(lambda self: self.device.type == "cuda"),
             "is_cpu": property(lambda self: self.device.type == "cpu"),
+            "data_ptr": storages.data_ptr,
+            "is_meta": _IS_META,
+            "record_stream": lambda self, stream: None,
+            "_make_wrapper_subclass": staticmethod(_wrapper_subclass),
+        },
+    )
+    _put_overridable(
+        replaced,
+        tensor,
+        {
             "get_device": lambda self: -1 if self.device.index is None else self.device.index,
             "to": device_copies.to,
             "cuda": device_copies.cuda,
             "cpu": device_copies.cpu,
-            "data_ptr": storages.data_ptr,
             "copy_": device_copies.copy_(_base.copy_),
             "type": device_copies.type_(_base.type),
             "type_as": device_copies.type_as(_base.type_as),
             "new": device_copies.new(_base.new),
-            "is_meta": _IS_META,
             "pin_memory": _pin_memory,
             "is_pinned": _is_pinned,
             "is_shared": lambda self: places.of(self) is not None or _base_is_shared(self),
-            "record_stream": lambda self, stream: None,
             "new_tensor": _new_tensor,
             "numpy": _looking(_numpy),
             "tolist": _looking(_tolist),
-            "_make_wrapper_subclass": staticmethod(_wrapper_subclass),
+            **{name: _stating(getattr(_base, name)) for name in _NEW},
         },
     )
     mixing.put(replaced)
     replaced.put(torch._tensor_str, "_str", _text(torch._tensor_str._str))
     replaced.put(torch, "from_dlpack", _from_dlpack(torch.from_dlpack))
     replaced.put(torch, "get_device", lambda tensor: tensor.get_device())
-    for name in _NEW:
-        replaced.put(tensor, name, _stating(getattr(_base, name)))
-    for name in _ALIKE:
-        replaced.put(torch, name, _stating(getattr(torch, name)))
+    _put_overridable(replaced, torch, {name: _stating(getattr(torch, name)) for name in _ALIKE})
     for name in _FROM_DATA:
         _put_from_data(replaced, name)
     replaced.put(DeviceContext, "__torch_function__", _in_context(DeviceContext.__torch_function__))
