@@ -29,6 +29,7 @@
 //   - After a Fence nothing lands before what the program's threads have stored anywhere ([Context.Scatter]): such stores are
 //     there for whoever has been told, by anybody.
 //   - The signal of a put-with-signal lands after the put's data.
+//   - A look at a word ([Context.Gather]) comes after the signals that its PE has sent there.
 //   - [Context.Quiet] returns when all that the program has sent, put, got or copied has landed.
 //   - A [Context.Wait] that is satisfied comes after the signals that made it so, and all that is before these: for
 //     a word that was set, the last set and what was added since; for one that is only added to, all of them.

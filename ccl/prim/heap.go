@@ -52,6 +52,11 @@ type place struct {
 
 func (p place) data() []byte { return p.bytes[p.lo:p.hi] }
 
+// shares says whether two places have bytes in common.
+func (p place) shares(other place) bool {
+	return p.region == other.region && p.lo < other.hi && other.lo < p.hi
+}
+
 // isFreed says whether the place is in a window that is gone.
 func (p place) isFreed() bool { return p.window != nil && p.window.freed }
 

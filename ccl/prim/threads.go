@@ -250,13 +250,42 @@ func (c *Context) Gather(what string, from []Run, how Look, threads bool) {
 	if how != PlainLook {
 		b.look = func() clock { return c.look(o, places, how) }
 	}
-	m.carrier.after(away, m.effect(o, func() {
-		if how == PlainLook {
-			e.clock = c.look(o, places, how)
-		}
-		m.carrier.send(owner, c.pe.device, n, m.effect(o, func() { m.finish(e) }))
-	}))
+	c.pe.afterOwn(places, how, func() {
+		m.carrier.after(away, m.effect(o, func() {
+			if how == PlainLook {
+				e.clock = c.look(o, places, how)
+			}
+			m.carrier.send(owner, c.pe.device, n, m.effect(o, func() { m.finish(e) }))
+		}))
+	})
 	c.await(e, b)
+}
+
+// afterOwn begins a look at words when what the PE has sent there has landed: a thread finds in a word what it has stored
+// there last. Where nothing moves that is so anyhow.
+func (p *pe) afterOwn(places []place, how Look, begin func()) {
+	left := 1
+	over := func() {
+		if left--; left == 0 {
+			begin()
+		}
+	}
+	if ch := p.channels[places[0].rank]; ch != nil && how != PlainLook && (p.machine.Reorder || p.machine.searched()) {
+		for _, s := range ch.queue {
+			if s.signal == nil || !slices.ContainsFunc(places, s.signal.word.shares) {
+				continue
+			}
+			left++
+			then := s.then
+			s.then = func() {
+				if then != nil {
+					then()
+				}
+				over()
+			}
+		}
+	}
+	over()
 }
 
 // look notes a load from places, and returns what the program knows after it.

@@ -125,6 +125,37 @@ func TestThreadsMeetBeforeTheySignal(t *testing.T) {
 	}
 }
 
+// TestProgramsFindWhatTheyHaveSent lets a program count in another rank's word by looks and signals: it is the only one,
+// and finds what it has sent there last in any order of what moves.
+func TestProgramsFindWhatTheyHaveSent(t *testing.T) {
+	const times = 5
+	for _, how := range []prim.Look{prim.FreshLook, prim.RelaxedLook} {
+		for seed := range uint64(20) {
+			m, w := over(t, 2, prim.Options{Check: true, Reorder: true, Seed: seed})
+			word := prim.I64(w.At(1, 0))
+			count := func(c *prim.Context) error {
+				for want := range int64(times) {
+					c.Gather("look", []prim.Run{{Addr: word.Addr, Bytes: 8}}, how, false)
+					data, err := m.Read(word.Addr, 8)
+					if err != nil {
+						return err
+					}
+					if found := int64(binary.LittleEndian.Uint64(data)); found != want {
+						t.Errorf("seed %d: found %d, want %d", seed, found, want)
+					}
+					c.Fence()
+					c.Signal(word, prim.Set, want+1)
+				}
+				return nil
+			}
+			submit(t, m, prim.Task{Name: "count", Kernel: count, Workers: []int{0}, Threads: 64})
+			if err := m.Run(); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		}
+	}
+}
+
 // TestAtomicTouchesOrder lets programs of a rank count in turn, with what they wrote before.
 func TestAtomicTouchesOrder(t *testing.T) {
 	m, w := over(t, 1, prim.Options{Check: true})
