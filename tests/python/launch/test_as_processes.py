@@ -193,20 +193,28 @@ def test_processes_that_begin_anew_load_the_program(tmp_path: Path, method: str)
 
 def test_a_rank_leaves_other_ranks_processes_alone(tmp_path: Path) -> None:
     text = """
-def nap(seconds): time.sleep(seconds)
-if __name__ == "__main__":
-    context = multiprocessing.get_context("forkserver")
-    children = [context.Process(target=nap, args=(0.2,)) for _ in range(3 - rank)]
-    assert [child.name for child in children] == [f"ForkServerProcess-{i + 1}" for i in range(3 - rank)]
-    for child in children:
-        child.start()  # it asks those that the rank has started before whether they have ended
-        time.sleep(0.1)
-    assert set(multiprocessing.active_children()) <= set(children)
-    for child in children: child.join()
-    assert [child.exitcode for child in children] == [0] * len(children)
-    assert not multiprocessing.active_children()
-"""
-    done = _run(tmp_path, text)
+    import multiprocessing, os, time
+    import torch
+
+    def nap(seconds): time.sleep(seconds)
+    if __name__ == "__main__":
+        context, rank = multiprocessing.get_context("forkserver"), int(os.environ["RANK"])
+        torch.distributed.init_process_group("gloo")
+        first = context.Process(target=nap, args=(0.5,))
+        assert first.name == "ForkServerProcess-1"
+        first.start()
+        torch.distributed.barrier()
+        for _ in range(4 * rank):  # each start asks the rank's processes whether they have ended, while rank 0 waits
+            time.sleep(0.2)
+            other = context.Process(target=nap, args=(0,))
+            other.start()
+            assert set(multiprocessing.active_children()) <= {first, other}
+            other.join()
+        first.join()
+        assert first.exitcode == 0 and not multiprocessing.active_children()
+    """
+    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "2", str(written(tmp_path, text))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
