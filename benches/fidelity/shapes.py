@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (as programs have it)
+from operations import rand
 
 RECORDED = Path(__file__).with_name("h200_shapes.csv")
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
@@ -34,10 +35,6 @@ CONVOLUTIONS = [
 ]  # fmt: skip
 """Channels of images and of results, the images' side, the kernels' side, the stride."""
 IMAGES = [(64, 64, 112, 112), (64, 256, 56, 56), (64, 2048, 7, 7)]
-
-
-def rand(*shape, dtype=torch.bfloat16):
-    return torch.randn(*shape, device="cuda", dtype=dtype)
 
 
 def products():

@@ -57,6 +57,9 @@ func (p place) shares(other place) bool {
 	return p.region == other.region && p.lo < other.hi && other.lo < p.hi
 }
 
+// isWord says whether the place is as long as a word.
+func (p place) isWord() bool { return p.hi-p.lo == 4 || p.hi-p.lo == 8 }
+
 // isFreed says whether the place is in a window that is gone.
 func (p place) isFreed() bool { return p.window != nil && p.window.freed }
 

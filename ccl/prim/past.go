@@ -143,7 +143,7 @@ func (c *cell) history() []*state {
 // since is the place, in what the word has been, of the last that the program knew of when it looked; 0 for none.
 func (c *cell) since(look *origin, list []*state) int {
 	for i := len(list) - 1; i > 0; i-- {
-		if s := list[i]; look.known.Knows(s.at) || s.by.pe == look.pe && look.known.Knows(s.by.issue) {
+		if list[i].isKnown(look, look.known) {
 			return i
 		}
 	}

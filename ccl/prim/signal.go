@@ -284,7 +284,7 @@ func (m *Machine) wake(p place) {
 
 // present is what is there, as a number where it is a word.
 func (x *waiter) present() string {
-	if n := x.hi - x.lo; n == 4 || n == 8 {
+	if x.isWord() {
 		return fmt.Sprint(x.load())
 	}
 	return fmt.Sprintf("%x", x.data())

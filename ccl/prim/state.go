@@ -90,7 +90,7 @@ func (c *cell) looked(p place, by *origin, known clock) clock {
 // used is what a program learns by an atomic use that hears. One that changes the word has found what the last change
 // left: an earlier state may have been the same, but then it had come before those that have changed it since.
 func (c *cell) used(p place, by *origin, known clock) clock {
-	if n := p.hi - p.lo; (n == 4 || n == 8) && p.turned(c) {
+	if p.isWord() && p.turned(c) {
 		return c.clock
 	}
 	return c.looked(p, by, known)

@@ -177,7 +177,7 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 
 // changed notes what an atomic use has made of a word; nothing where it has only looked.
 func (k *checker) changed(p place, a *access, c *cell) {
-	if n := p.hi - p.lo; n == 4 || n == 8 {
+	if p.isWord() {
 		if !p.turned(c) {
 			return
 		}
@@ -314,7 +314,7 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 		k.unset(p, o, knows)
 		k.torn(p, o)
 	}
-	if n := p.hi - p.lo; n == 4 || n == 8 {
+	if p.isWord() {
 		p.found(p.load())
 	}
 	all := knows.Clone()

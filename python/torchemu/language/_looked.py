@@ -48,20 +48,8 @@ class Look:
                 return
 
 
-class Looked(int):
-    """A number that has been found in a word.
-
-    Attributes:
-        look: the look.
-    """
-
-    look: Look
-
-    __hash__ = int.__hash__
-
-
 class Derived(int):
-    """A number that is made of one that has been found in a word.
+    """A number that has been found in a word, or is made of one that has.
 
     Attributes:
         look: the look.
@@ -70,6 +58,10 @@ class Derived(int):
     look: Look
 
     __hash__ = int.__hash__
+
+
+class Looked(Derived):
+    """A number that has been found in a word."""
 
 
 def found(value: int, look: Look) -> int:
@@ -81,14 +73,14 @@ def found(value: int, look: Look) -> int:
 
 def note_update(program: Program, word: tuple[int, int], value: Any) -> None:
     """Tells the checker that a program is about to store in a word what it has made of a look at it."""
-    if isinstance(value, Looked | Derived) and not value.look.decided and value.look.word == word:
+    if isinstance(value, Derived) and not value.look.decided and value.look.word == word:
         go.PrimDerives(program.handle, *word)
 
 
 def _derived(name: str) -> Any:
     operate = getattr(int, name)
 
-    def method(self: Looked | Derived, *others: Any) -> Any:
+    def method(self: Derived, *others: Any) -> Any:
         result = operate(self, *others)
         if result is NotImplemented:
             return result
@@ -102,7 +94,7 @@ def _derived(name: str) -> Any:
 def _compared(name: str) -> Any:
     operate, plain = getattr(operator, name), getattr(int, f"__{name}__")
 
-    def method(self: Looked | Derived, other: Any) -> Any:
+    def method(self: Derived, other: Any) -> Any:
         result = plain(self, other)
         self.look.decided = True
         if result is not NotImplemented and type(self) is Looked:
@@ -112,11 +104,10 @@ def _compared(name: str) -> Any:
     return method
 
 
-for _kind in (Looked, Derived):
-    for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "and", "rand", "or", "ror", "xor", "rxor"):
-        setattr(_kind, f"__{_name}__", _derived(f"__{_name}__"))
-    for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(_kind, f"__{_name}__", _compared(_name))
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "and", "rand", "or", "ror", "xor", "rxor"):
+    setattr(Derived, f"__{_name}__", _derived(f"__{_name}__"))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Derived, f"__{_name}__", _compared(_name))
 
 
 # -- what a program does with what it finds
