@@ -46,7 +46,7 @@ def _beside(real: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
 def _place() -> str:
     """Returns the place in the program, and not in Python's library, which calls one function by another."""
     frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and (is_pythons(frame.f_code) or frame.f_code.co_filename.startswith("<frozen")):
+    while frame is not None and is_pythons(frame.f_code):
         frame = frame.f_back
     if frame is None:
         return runtime.call_site()

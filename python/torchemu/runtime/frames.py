@@ -18,6 +18,9 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 STANDARD = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib"))
 """The folders of the standard library."""
 
+_FROZEN = "<frozen "
+"""Begins the names of files of modules that are part of the interpreter, such as os and genericpath."""
+
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 """Parts of the paths of installed packages, which may be in a folder of the standard library."""
 
@@ -38,8 +41,8 @@ def is_ours(file: str) -> bool:
 
 
 def is_pythons(file: str) -> bool:
-    """Reports whether a file is of Python's own library."""
-    return file.startswith(STANDARD) and not is_installed(file)
+    """Reports whether a file is of Python's own library, of which the interpreter has some as part of itself."""
+    return file.startswith(_FROZEN) or (file.startswith(STANDARD) and not is_installed(file))
 
 
 def is_installed(file: str) -> bool:

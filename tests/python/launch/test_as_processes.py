@@ -303,6 +303,14 @@ def test_who_looks_for_a_file_lets_others_run(tmp_path: Path, name: str) -> None
     assert (done.returncode, done.stdout) == (0, "end\n" * 3), done.stderr
 
 
+def test_looks_for_a_file_are_few(tmp_path: Path) -> None:
+    """Each takes simulated time, after the first ones, and not a processor's until a loop has gone round for long."""
+    looks = "while not os.path.exists(flag): looks += 1\n    assert looks < 2000, looks"
+    text = "looks, pair = 0, dist.new_group([1, 2])\n" + SLEEPS.format(tmp_path, looks)
+    done = _run(tmp_path, text)
+    assert (done.returncode, done.stdout) == (0, "end\n" * 3), done.stderr
+
+
 def test_a_package_that_sleeps_lets_others_run(tmp_path: Path) -> None:
     packages = tmp_path / "site-packages"
     packages.mkdir()
