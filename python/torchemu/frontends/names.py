@@ -8,6 +8,7 @@ name. Outside of runs everything has the name of the file that it is in.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.machinery
 import sys
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ class Names:
         self._changed.clear()
 
 
+@functools.cache
 def _home(module: str, name: str) -> str:
     for front_end in front_ends():
         home = front_end.home(module, name)
