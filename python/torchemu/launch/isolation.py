@@ -18,6 +18,7 @@ from torchemu.launch import (
     exits,
     files,
     loggers,
+    package_locks,
     pipes,
     random_state,
     set_orders,
@@ -124,6 +125,7 @@ class Isolation:
             self._loggers = loggers.Loggers(self.exchanges, self._rules, self._outside)
             self._loggers.install(stack)
             caches.install(stack)
+            package_locks.install(stack)
             if self._set_orders is not None:
                 set_orders.install(stack, self._set_orders)
             sys.meta_path.insert(0, finder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -327,6 +328,54 @@ def test_a_package_that_sleeps_lets_others_run(tmp_path: Path) -> None:
     print("end")
     """
     assert lines(launch("--nproc-per-node", "2", written(tmp_path, text))) == ["end"] * 2
+
+
+LOCKING = """
+import contextlib, threading, torch.distributed as dist
+lock, again, changed = threading.Lock(), threading.RLock(), threading.Condition()
+class One:
+    lock = threading.Lock()
+def summed(tensor):
+    with lock, again, again, changed, One.lock:
+        assert lock.locked() and not lock.acquire(blocking=False)
+        dist.all_reduce(tensor)
+        changed.notify_all()
+    assert not lock.locked() and isinstance(lock, type(threading.Lock()))
+    return tensor
+def beside():
+    seen = []
+    def look():
+        seen.append([one.acquire(blocking=False) for one in (lock, again, One.lock)])
+    for held in (lock, again), ():
+        with contextlib.ExitStack() as stack:
+            for one in held: stack.enter_context(one)
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+    return seen
+"""
+
+
+def test_locks_of_packages_are_a_ranks_own(tmp_path: Path) -> None:
+    """A rank that holds one waits for the others, which take theirs; threads of the system are kept out."""
+    written(tmp_path, LOCKING, "site-packages/locking.py")
+    text = f"""
+    import sys, threading, torch
+    sys.path.append({str(tmp_path / "site-packages")!r})
+    import locking
+    print(locking.summed(torch.ones(2)).tolist())
+    def hold():
+        with locking.lock: dist.recv(torch.ones(1), 1 - rank)
+    thread = threading.Thread(target=hold)
+    if rank == 0: thread.start()
+    while rank == 0 and not locking.lock.locked(): pass
+    if rank == 1: dist.send(torch.ones(1), 0)
+    if rank == 0: locking.lock.acquire(); thread.join(); locking.lock.release()
+    dist.barrier()
+    if rank == 0: assert locking.beside() == [[False, False, True], [True, True, False]]
+    """
+    done = _run(tmp_path, textwrap.dedent(text), ranks=2)
+    assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n" * 2), done.stderr
 
 
 def test_many_files_take_no_simulated_time(tmp_path: Path) -> None:
