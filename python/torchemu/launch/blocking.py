@@ -108,6 +108,15 @@ def is_programs_own() -> bool:
     return frame is None or is_program_file(frame.f_code.co_filename)
 
 
+def package_called() -> types.FrameType | None:
+    """Returns the frame of the installed package that the program has called and that is not yet done; None where the
+    program itself waits."""
+    called, frame = None, _caller()
+    while frame is not None and not is_program_file(frame.f_code.co_filename):
+        called, frame = frame, frame.f_back
+    return called
+
+
 def _caller() -> types.FrameType | None:
     """Returns the frame that waits, which is none of torchemu's or of Python's library."""
     frame: types.FrameType | None = sys._getframe(1)

@@ -11,18 +11,21 @@ import re
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.launch.blocking import is_programs_own, loads_a_package
+from torchemu.launch.blocking import loads_a_package, package_called
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 from torchemu.runtime.waiting import MICROSECOND, look, sleep
 
+if TYPE_CHECKING:
+    from torchemu.launch.process import Process
+
 _OF_RANK = re.compile(r"^/proc/(\d{7,})(?=/|$)")
-_LOOKING = ("stat", "listdir", "scandir", "access", "lstat")
-_OPENING = ("open", "readlink", "chmod")
+_LOOKING = ("stat", "listdir", "scandir", "access", "lstat", "open")
+_OPENING = ("readlink", "chmod")
 _REMOVING = ("remove", "unlink", "rmdir")
 _BETWEEN = ("os", "pathlib", "shutil")
 _PATHS = ("genericpath", "os", "pathlib", "posixpath")
@@ -62,8 +65,7 @@ def _of_process(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A rank's program that looks for a file again and again may wait for another rank to write it. Packages that do
-    so with nothing between look for files of theirs, and may hold a lock."""
+    """A rank's program that looks for a file again and again may wait for another rank to write it."""
 
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -72,13 +74,30 @@ def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
             return real(*args, **kwargs)
         context = runtime.current()
         again = process.looks_again(name, path, go.HostTime(context.world.handle, context.rank))
-        if again and context.is_host and is_programs_own() and not loads_a_package() and not _is_for_a_traceback():
+        if (
+            again
+            and context.is_host
+            and _is_programs_loop(process)
+            and not (loads_a_package() or _is_for_a_traceback())
+        ):
             process.clock_reads += 1  # files may come from somewhere else: it is no deadlock so soon
             look(min(MICROSECOND * again, _LONGEST), f"os.{name}({path!r})")
             process.looked_at = go.HostTime(context.world.handle, context.rank)
-        return real(*args, **kwargs)
+        found = real(*args, **kwargs)
+        process.package_called = None
+        return found
 
     return call
+
+
+def _is_programs_loop(process: Process) -> bool:
+    """Reports whether the program looks again and again, itself or by a call of an installed package each time.
+    Packages that go on looking look for files of theirs, and may hold a lock."""
+    if loads_a_package():
+        return False
+    called = package_called()
+    before, process.package_called = process.package_called, called
+    return called is None or (before is not None and before is not called)
 
 
 def _late(real: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import threading
+import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,7 @@ class Process:
         self.looked_at = self.removed_at = -1
         self.went_round_at, self.rounds = -1, Looks()
         self._looks: dict[tuple[str, str], int] = {}  # how often, with nothing between that takes the rank's time
+        self.package_called: types.FrameType | None = None  # by the program, and has looked in vain
         self.last_sleep = -1
         self.alarm = (0.0, 0.0)
 
