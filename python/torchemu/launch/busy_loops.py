@@ -139,6 +139,7 @@ def _after_many_rounds() -> None:
     process = current()
     if process is None:
         return
+    process.handle_signals()
     context = runtime.current()
     if not context.is_host:
         return

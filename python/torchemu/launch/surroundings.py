@@ -94,9 +94,15 @@ def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], Non
             sleep(seconds)
         elif runtime.current().threads is None:
             _let_others_run(process, seconds)
-            runtime.current().world.fibers.sleep(seconds, sleep)
+            runtime.current().world.fibers.sleep(seconds, hearing)
         else:
             sleep_beside_threads(seconds, really=True)
+
+    def hearing(seconds: float) -> None:
+        sleep(seconds)
+        process = current()
+        if process is not None:  # signals come to the main thread, which may be another one
+            process.handle_signals()
 
     return call
 

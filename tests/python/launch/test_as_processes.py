@@ -74,6 +74,22 @@ assert got == ([rank] if rank < 2 else []), got
     assert _run(tmp_path, text).returncode == 0
 
 
+@pytest.mark.parametrize("wait", ["time.sleep(20)", "while n < 10**9: n += 1"])
+def test_an_alarm_comes_to_a_rank_that_does_not_wait_for_others(tmp_path: Path, wait: str) -> None:
+    text = f"""
+def ring(number, frame): raise TimeoutError(rank)
+signal.signal(signal.SIGALRM, ring)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+n = 0
+try:
+    {wait}
+except TimeoutError as error:
+    print(error)
+"""
+    done = _run(tmp_path, text, ranks=2)
+    assert (done.returncode, sorted(done.stdout)) == (0, ["\n", "\n", "0", "1"]), done.stderr
+
+
 def test_an_alarm_without_a_handler_ends_its_rank(tmp_path: Path) -> None:
     done = _run(tmp_path, "if rank == 1: signal.alarm(1)\nfor _ in range(40): time.sleep(0.05)\nprint('end')\n")
     assert done.returncode == 1 and "rank      : 1 " in done.stderr and "SIGALRM" in done.stderr
@@ -393,6 +409,32 @@ def test_locks_of_packages_are_a_ranks_own(tmp_path: Path) -> None:
     """
     done = _run(tmp_path, textwrap.dedent(text), ranks=2)
     assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n" * 2), done.stderr
+
+
+@pytest.mark.parametrize("kind", ["HTTPServer", "ThreadingHTTPServer"])
+def test_a_rank_serves_others_and_shuts_its_server_down(tmp_path: Path, kind: str) -> None:
+    text = f"""
+    import http.server, threading, urllib.request
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f"from {{rank}}".encode())
+        def log_message(self, *_): pass
+    server = http.server.{kind}(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    ports = [None] * 3
+    dist.all_gather_object(ports, server.server_port)
+    print(urllib.request.urlopen(f"http://127.0.0.1:{{ports[rank - 1]}}/").read())
+    dist.barrier()
+    server.shutdown()
+    thread.join()
+    """
+    done = _run(tmp_path, textwrap.dedent(text))
+    assert (done.returncode, sorted(done.stdout.split("\n"))) == (0, ["", *(f"b'from {r}'" for r in range(3))]), (
+        done.stderr
+    )
 
 
 def test_many_files_take_no_simulated_time(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torchemu.launch.loops import Loops
 from torchemu.launch.modules import Rules
 from torchemu.launch.patches import current, replace
+from torchemu.launch.threads import servers
 
 if TYPE_CHECKING:
     from torchemu.launch.threads.copies import Copies
@@ -25,7 +26,7 @@ def install(stack: contextlib.ExitStack, rules: Rules) -> None:
         stack: undoes it.
         rules: which modules are the program's.
     """
-    real, loops = builtins.__import__, Loops(stack)
+    real, loops, made = builtins.__import__, Loops(stack), servers.Servers(stack)
 
     def importing(
         name: str,
@@ -41,6 +42,8 @@ def install(stack: contextlib.ExitStack, rules: Rules) -> None:
         module = real(name, globals, locals, fromlist or (), level)
         if name.startswith("asyncio") and not level:
             loops.install()
+        if name == servers.MODULE:
+            made.install()
         return module
 
     replace(stack, builtins, "__import__", importing)
