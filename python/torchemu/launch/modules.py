@@ -48,11 +48,12 @@ class Rules:
         if name in _MAIN:
             return True
         known = getattr(module, "__dict__", {})
-        file, path = known.get("__file__"), known.get("__path__")
+        file = known.get("__file__")
         if isinstance(file, str):
             return self.is_own_file(name, file)
-        if path:  # a package without a file of its own
-            return any(self.is_own_file(name, os.path.join(str(p), "")) for p in path)
+        folders = _folders(known.get("__path__"))
+        if folders:  # a package without a file of its own
+            return any(self.is_own_file(name, os.path.join(folder, "")) for folder in folders)
         return started and known.get("__spec__") is None and name.partition(".")[0] not in self._shared
 
     def is_own_file(self, name: str, file: str) -> bool:
@@ -66,6 +67,14 @@ class Rules:
         """The set of names, such that equal sets are the same."""
         names = frozenset(names)
         return self._sets.setdefault(names, names)
+
+
+def _folders(path: Any) -> list[str]:
+    """Returns the folders of a package; none where it is inside of one that could not be loaded."""
+    try:
+        return [*map(str, path or ())]
+    except KeyError:
+        return []
 
 
 class Table:

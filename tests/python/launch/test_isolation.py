@@ -556,6 +556,25 @@ def test_ranks_that_look_for_files(tmp_path: Path, clock: tuple[str, ...]) -> No
 # -- threads
 
 
+def test_a_package_that_is_not_loaded_in_the_end(tmp_path: Path) -> None:
+    """What it has imported by then stays, such as a folder of its without a file."""
+    written(tmp_path, "import halfway.folder\nimport nowhere", "site-packages/halfway/__init__.py")
+    written(tmp_path, "", "site-packages/halfway/folder/inside.py")
+    text = f"""
+        import sys, torch.distributed as dist
+        sys.path.append({str(tmp_path / "site-packages")!r})
+        dist.init_process_group("gloo")
+        try:
+            import halfway
+        except ImportError as error:
+            print(error.name, "halfway.folder" in sys.modules)
+        dist.barrier()
+    """
+    found = launch("--nproc-per-node", "2", written(tmp_path, text))
+    assert (found.status, lines(found)) == (0, ["nowhere True"] * 2), found.err
+    sys.modules.pop("halfway.folder", None)
+
+
 def test_packages_that_look_for_files_of_theirs_under_a_lock(tmp_path: Path) -> None:
     """Other ranks would wait for the lock itself. So matplotlib looks for fonts while mmengine makes a visualizer."""
     text = """
