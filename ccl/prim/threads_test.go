@@ -637,3 +637,30 @@ func TestWhatSomeThreadsHear(t *testing.T) {
 		}
 	}
 }
+
+// TestAFenceBeforeAnOwnWord puts data into the memory of a program's own rank, and sets a word there in place: another program
+// that waits for the word finds the data where the first one has waited for what it had sent there.
+func TestAFenceBeforeAnOwnWord(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		m, w := over(t, 1, prim.Options{Check: true, Fences: true})
+		word := prim.I64(w.At(0, 0))
+		submit(t, m, prim.Task{Name: "own", Workers: []int{0}, Blocks: 2, Threads: 32, Kernel: func(c *prim.Context) error {
+			if c.Block() == 1 {
+				c.Wait(word, prim.EQ, 1)
+				c.Bring("load", w.At(0, 64), make([]byte, 64), false)
+				return nil
+			}
+			c.PutNBI(w.At(0, 64), w.At(0, 128), 64)
+			c.Fence()
+			if waits {
+				c.WaitOwn()
+			}
+			w.Storage(0).Bytes()[0] = 1
+			c.Touch("release", []prim.Run{{Addr: word.Addr, Bytes: 8}}, prim.Releases, false)
+			return nil
+		}})
+		if err := m.Run(); (err == nil) != waits {
+			t.Errorf("waits %v: %v", waits, err)
+		}
+	}
+}

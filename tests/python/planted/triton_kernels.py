@@ -2182,7 +2182,7 @@ def k(seq, data, head, tail, out, P: tl.constexpr, M: tl.constexpr, S: tl.conste
             want = t
             want = t - S  #+ no room
             s = tl.atomic_add(seq + slot, 0, sem="acquire")
-            while s < want: s = tl.atomic_add(seq + slot, 0, sem="acquire")
+            while s < want: s = tl.atomic_add(seq + slot, 0, sem="acquire")  #! no room
             tl.store(data + slot, pid * M + m)  #! *
             sem: tl.constexpr = "release"
             sem: tl.constexpr = "relaxed"  #+ relaxed
