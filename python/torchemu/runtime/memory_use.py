@@ -9,22 +9,47 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 from torchemu.errors import OutOfMemoryError
+from torchemu.runtime import capture
 from torchemu.runtime.rank_local import RankLocal
 
 _BLOCK = 512  # bytes, in which PyTorch gives memory out
+_SMALL = 1 << 20  # bytes of a piece up to which it comes from PyTorch's small blocks
+_SPARE = 256  # pieces that were given back and are remembered
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-class _Piece(weakref.ref):
-    """A storage's share. It notes the storage's end itself: nothing but C code runs then, on whichever rank."""
+class Piece(weakref.ref):
+    """A storage's share. It notes the storage's end itself: nothing but C code runs then, on whichever rank.
 
-    __slots__ = ("nbytes",)
+    Attributes:
+        nbytes: it takes of the device.
+        stream: the number of the stream on which it was taken.
+        waited: numbers of streams whose work is over before others get the memory.
+        before: the piece whose memory it has, if that is looked at and was another one's.
+        block: the memory as the core knows it; None before it does.
+    """
+
+    __slots__ = ("before", "block", "nbytes", "stream", "waited")
 
     nbytes: int
+    stream: int
+    waited: list[int]
+    before: Piece | None
+    block: Handle | None
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+    def know(self, tensor: int) -> None:
+        """Tells the core, which knows the storage from now on as a tensor, whose memory that has been."""
+        if self.block is not None:
+            return
+        self.block, before = Handle(go.Block(tensor)), self.before
+        if before is not None and before.block is not None:
+            go.Inherit(tensor, before.block.number, before.waited)
+        self.before = None
 
 
 class Use:
@@ -47,9 +72,10 @@ class Use:
         self.capacity = int(mesh["w"] * mesh["h"] * spec["cube"]["hbm"]["capacity_gib"] * 2**30)
         self.fraction = 1.0
         self.allocated = self.peak = self.taken = 0
-        self.held_back: Callable[[], Iterable[_Piece]] | None = None
-        self._gone: deque[_Piece] = deque()
-        self._pieces: set[_Piece] = set()
+        self.held_back: Callable[[], Iterable[Piece]] | None = None
+        self._gone: deque[Piece] = deque()
+        self._pieces: set[Piece] = set()
+        self._spare: list[Piece] = []  # those that were given back, where uses are looked at
 
     @property
     def count(self) -> int:
@@ -61,15 +87,18 @@ class Use:
         storages = [(piece(), piece.nbytes) for piece in self._pieces]
         return [(s.data_ptr(), s.nbytes(), kept) for s, kept in storages if s is not None]
 
-    def take(self, storage: Any, nbytes: int) -> _Piece:
+    def take(self, storage: Any, nbytes: int) -> Piece:
         """Counts a storage until it is gone. Returns what resize takes.
 
         Raises:
             OutOfMemoryError: the device has not so much memory left.
         """
         self.check(nbytes)
-        piece = _Piece(storage, self._gone.append)
+        piece = Piece(storage, self._gone.append)
         piece.nbytes = nbytes = in_blocks(nbytes)
+        piece.before = piece.block = None
+        if self._world.ordered:
+            self._place(piece)
         self._pieces.add(piece)
         self.allocated += nbytes
         self.taken += nbytes
@@ -79,7 +108,23 @@ class Use:
             self._record()
         return piece
 
-    def resize(self, piece: _Piece, nbytes: int) -> None:
+    def _place(self, piece: Piece) -> None:
+        """Gives a piece the smallest room of those that were given back of its stream, as PyTorch's allocator does."""
+        if self._gone:
+            self._give_back()
+        context, n = runtime.current(), piece.nbytes
+        piece.stream, piece.waited = go.StreamNumber(context.stream) if context.streams else 0, []
+        fitting = [
+            p for p in self._spare if p.stream == piece.stream and p.nbytes >= n and _is_small(p) == _is_small(piece)
+        ]
+        if not fitting or capture.current() is not None:  # a graph has memory of its own
+            return
+        piece.before = room = min(reversed(fitting), key=lambda p: p.nbytes)
+        room.nbytes -= n
+        if room.nbytes < (_BLOCK if n <= _SMALL else _SMALL):
+            self._spare.remove(room)
+
+    def resize(self, piece: Piece, nbytes: int) -> None:
         """Counts a storage anew that has another size.
 
         Raises:
@@ -122,9 +167,11 @@ class Use:
             self._end(piece)
             piece.nbytes = 0
 
-    def _end(self, piece: _Piece) -> None:
+    def _end(self, piece: Piece) -> None:
         self._pieces.discard(piece)
         self.allocated -= piece.nbytes
+        if self._world.ordered:
+            self._spare = [*self._spare[1 - _SPARE :], piece]
 
     def _note_peak(self) -> None:
         """Notes the use now as the highest, if it is."""
@@ -167,6 +214,10 @@ _USE: RankLocal[Use] = RankLocal(Use)
 def current() -> Use:
     """Returns the running rank's."""
     return _USE.get()
+
+
+def _is_small(piece: Piece) -> bool:
+    return piece.nbytes <= _SMALL
 
 
 def in_blocks(nbytes: int) -> int:
