@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torchemu import runtime
@@ -16,6 +17,7 @@ from torchemu.runtime.rank_local import RankLocal
 
 _BLOCK = 512  # bytes, in which PyTorch gives memory out
 _SMALL = 1 << 20  # bytes of a piece up to which it comes from PyTorch's small blocks
+_APART = -1  # instead of a stream: the memory is a graph's
 _SPARE = 256  # pieces that were given back and are remembered
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
@@ -25,7 +27,7 @@ class Piece(weakref.ref):
 
     Attributes:
         nbytes: it takes of the device.
-        stream: the number of the stream on which it was taken.
+        stream: the number of the stream on which it was taken; -1 for a graph's.
         waited: numbers of streams whose work is over before others get the memory.
         before: the piece whose memory it has, if that is looked at and was another one's.
         block: the memory as the core knows it; None before it does.
@@ -75,6 +77,7 @@ class Use:
         self.held_back: Callable[[], Iterable[Piece]] | None = None
         self._gone: deque[Piece] = deque()
         self._pieces: set[Piece] = set()
+        self._is_apart = False
         self._spare: list[Piece] = []  # those that were given back, where uses are looked at
 
     @property
@@ -112,17 +115,27 @@ class Use:
         """Gives a piece the smallest room of those that were given back of its stream, as PyTorch's allocator does."""
         if self._gone:
             self._give_back()
-        context, n = runtime.current(), piece.nbytes
-        piece.stream, piece.waited = go.StreamNumber(context.stream) if context.streams else 0, []
-        fitting = [
-            p for p in self._spare if p.stream == piece.stream and p.nbytes >= n and _is_small(p) == _is_small(piece)
-        ]
-        if not fitting or capture.current() is not None:  # a graph has memory of its own
+        context, n, piece.waited = runtime.current(), piece.nbytes, []
+        if self._is_apart or capture.current() is not None:
+            piece.stream = _APART
             return
-        piece.before = room = min(reversed(fitting), key=lambda p: p.nbytes)
-        room.nbytes -= n
-        if room.nbytes < (_BLOCK if n <= _SMALL else _SMALL):
-            self._spare.remove(room)
+        piece.stream = go.StreamNumber(context.stream) if context.streams else 0
+        alike = [p for p in self._spare if p.stream == piece.stream and (p.nbytes <= _SMALL) == (n <= _SMALL)]
+        fitting = [p for p in reversed(alike) if p.nbytes >= n]
+        if fitting:
+            piece.before = room = min(fitting, key=lambda p: p.nbytes)
+            room.nbytes -= n
+            if room.nbytes < (_BLOCK if n <= _SMALL else _SMALL):
+                self._spare.remove(room)
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within the with block pieces come from no memory that others have given back: from that of a graph."""
+        before, self._is_apart = self._is_apart, True
+        try:
+            yield
+        finally:
+            self._is_apart = before
 
     def resize(self, piece: Piece, nbytes: int) -> None:
         """Counts a storage anew that has another size.
@@ -170,7 +183,7 @@ class Use:
     def _end(self, piece: Piece) -> None:
         self._pieces.discard(piece)
         self.allocated -= piece.nbytes
-        if self._world.ordered:
+        if self._world.ordered and piece.stream != _APART:
             self._spare = [*self._spare[1 - _SPARE :], piece]
 
     def _note_peak(self) -> None:
@@ -214,10 +227,6 @@ _USE: RankLocal[Use] = RankLocal(Use)
 def current() -> Use:
     """Returns the running rank's."""
     return _USE.get()
-
-
-def _is_small(piece: Piece) -> bool:
-    return piece.nbytes <= _SMALL
 
 
 def in_blocks(nbytes: int) -> int:
