@@ -31,11 +31,14 @@ class Piece(weakref.ref):
         waited: numbers of streams whose work is over before others get the memory.
         before: the piece whose memory it has, if that is looked at and was another one's.
         block: the memory as the core knows it; None before it does.
+        is_given: others may have its room, of which there are as many bytes as rest says.
     """
 
-    __slots__ = ("before", "block", "nbytes", "stream", "waited")
+    __slots__ = ("before", "block", "is_given", "nbytes", "rest", "stream", "waited")
 
     nbytes: int
+    rest: int
+    is_given: bool
     stream: int
     waited: list[int]
     before: Piece | None
@@ -65,6 +68,8 @@ class Use:
         taken: bytes in all so far.
         held_back: tells the pieces of storages that nobody has any more but what a host has put off: a device would
             have given their memory to others by now. None where nothing is put off.
+        in_kernels: tells those of storages that nobody has any more but kernels that are under way; None where nobody
+            looks at them.
     """
 
     def __init__(self) -> None:
@@ -75,6 +80,7 @@ class Use:
         self.fraction = 1.0
         self.allocated = self.peak = self.taken = 0
         self.held_back: Callable[[], Iterable[Piece]] | None = None
+        self.in_kernels: Callable[[], Iterable[Piece]] | None = None
         self._gone: deque[Piece] = deque()
         self._pieces: set[Piece] = set()
         self._is_apart = False
@@ -99,7 +105,7 @@ class Use:
         self.check(nbytes)
         piece = Piece(storage, self._gone.append)
         piece.nbytes = nbytes = in_blocks(nbytes)
-        piece.before = piece.block = None
+        piece.before, piece.block, piece.is_given = None, None, False
         if self._world.ordered:
             self._place(piece)
         self._pieces.add(piece)
@@ -115,17 +121,19 @@ class Use:
         """Gives a piece the smallest room of those that were given back of its stream, as PyTorch's allocator does."""
         if self._gone:
             self._give_back()
+        for given in self.in_kernels() if self.in_kernels is not None else ():
+            self._spread(given)
         context, n, piece.waited = runtime.current(), piece.nbytes, []
         if self._is_apart or capture.current() is not None:
             piece.stream = _APART
             return
         piece.stream = go.StreamNumber(context.stream) if context.streams else 0
         alike = [p for p in self._spare if p.stream == piece.stream and (p.nbytes <= _SMALL) == (n <= _SMALL)]
-        fitting = [p for p in reversed(alike) if p.nbytes >= n]
+        fitting = [p for p in reversed(alike) if p.rest >= n]
         if fitting:
-            piece.before = room = min(fitting, key=lambda p: p.nbytes)
-            room.nbytes -= n
-            if room.nbytes < (_BLOCK if n <= _SMALL else _SMALL):
+            piece.before = room = min(fitting, key=lambda p: p.rest)
+            room.rest -= n
+            if room.rest < (_BLOCK if n <= _SMALL else _SMALL):
                 self._spare.remove(room)
 
     @contextlib.contextmanager
@@ -183,7 +191,13 @@ class Use:
     def _end(self, piece: Piece) -> None:
         self._pieces.discard(piece)
         self.allocated -= piece.nbytes
-        if self._world.ordered and piece.stream != _APART:
+        if self._world.ordered:
+            self._spread(piece)
+
+    def _spread(self, piece: Piece) -> None:
+        """Lets others have a piece's room, once."""
+        if piece.stream != _APART and not piece.is_given:
+            piece.is_given, piece.rest = True, piece.nbytes
             self._spare = [*self._spare[1 - _SPARE :], piece]
 
     def _note_peak(self) -> None:

@@ -14,7 +14,7 @@ import triton, triton.language as tl
 @triton.jit
 def double(x, y, N: tl.constexpr):
     i = tl.arange(0, N)
-    tl.store(y + i, tl.load(x + i) * 2)  #! written before a kernel, read after a kernel, written after a kernel
+    tl.store(y + i, tl.load(x + i) * 2)  #! written before a kernel, read after a kernel, written after a kernel, freed
 @triton.jit
 def produce(x, y, flag, N: tl.constexpr):
     i = tl.arange(0, N)
@@ -455,6 +455,18 @@ for i in range(2):
     s.wait_stream(cur)
 torch.cuda.synchronize()
 print(z.sum())
+""",
+    "input of a kernel on a side stream, freed": """
+y = torch.zeros(64, device=d)
+for i in range(3):
+    x = torch.full((64,), float(i), device=d)  #! freed
+    s.wait_stream(cur)
+    with torch.cuda.stream(s):
+        double[(1,)](x, y, 64)
+    x.record_stream(s)  #- freed
+    del x
+torch.cuda.synchronize()
+print(y.sum())
 """,
 }
 """Copies that the host does not wait for: with the other torch, who looks at the host's memory waits for them."""

@@ -99,7 +99,7 @@ def touch_copy(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, 
 
 
 def overwrote(rank: Context, name: str, target: torch.Tensor) -> None:
-    """Notes, or tells the core, what a graph that is put on the stream again writes into the memory that it has for that.
+    """Notes, or tells the core, what a graph that is put on the stream again writes into memory of its own.
 
     Raises:
         RaceError: nothing orders it and another use of the same memory.
