@@ -153,19 +153,40 @@ func (k *checker) miscounted(c *cell, newest clock) {
 
 func (k *checker) doubts(c *cell, g *guard) {
 	for _, y := range c.learnedOf(g) {
-		if d := c.doubt(g, y); d != nil {
-			g.by.pe.doubts = append(g.by.pe.doubts, d)
-			k.lookBack(d)
+		slow := c.after(y)
+		k.suspect(c.doubt(g, y, slow[:1]))
+		if len(slow) > 1 {
+			k.suspect(c.doubt(g, y, slow))
 		}
 	}
 }
 
-// doubt says whether a wait may be over without one of the signals that it has learned of.
-func (c *cell) doubt(g *guard, y *step) *doubt {
+// suspect keeps a doubt for what its PE is yet to do, and looks at what it has done; nil is none.
+func (k *checker) suspect(d *doubt) {
+	if d != nil {
+		d.by.pe.doubts = append(d.by.pe.doubts, d)
+		k.lookBack(d)
+	}
+}
+
+// after lists a signal and those that its PE has sent to the word after it: where that is slow, none of them may have come.
+func (c *cell) after(y *step) []*step {
+	list := []*step{y}
+	for _, s := range c.steps {
+		if s != y && s.pe == y.pe && s.known.Knows(y.issue) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// doubt says whether a wait may be over without one of the signals that it has learned of, and some others.
+func (c *cell) doubt(g *guard, y *step, missing []*step) *doubt {
 	d := &doubt{guard: g, unsure: y, without: g.by.known.Clone()}
 	value := c.steps[0].value - c.steps[0].delta
 	for _, s := range c.steps {
-		if s == y || s.own.Knows(y.at) || s.own.Knows(g.by.issue) {
+		needs := func(m *step) bool { return s == m || s.own.Knows(m.at) }
+		if slices.ContainsFunc(missing, needs) || s.own.Knows(g.by.issue) {
 			continue
 		}
 		value += s.delta

@@ -203,3 +203,40 @@ func receiveInRounds(x *lab, p *prim.Context, words, late int) {
 		}
 	}
 }
+
+// Two receivers give credits in one word for each of two buffers. A wait for one credit of each can be over by two of one of
+// them, while the other one, which is slow, has given none: also where both of its credits have come in this run.
+func TestCreditsOfASlowReceiver(t *testing.T) {
+	for _, need := range []int64{2, 4} {
+		x := newLab(t, 3, prim.Options{Check: true, Fences: true})
+		x.Launch("credits", func(p *prim.Context) error {
+			if p.Rank() > 0 {
+				receiveInRounds(x, p, 1, 0)
+				return nil
+			}
+			for half := range 2 {
+				for r := 1; r <= 2; r++ {
+					p.Put(x.at(r, 128*half), x.at(0, 2048), 64)
+				}
+			}
+			p.Fence()
+			for r := 1; r <= 2; r++ {
+				p.Signal(x.word(r, 0), prim.Set, 1)
+			}
+			for range 200 {
+				p.Test(x.word(0, 7), prim.EQ, 1) // until all have come, in this run
+			}
+			p.Wait(x.word(0, 8), prim.GE, need)
+			for r := 1; r <= 2; r++ {
+				p.Put(x.at(r, 0), x.at(0, 2048), 64)
+				p.Put(x.at(r, 128), x.at(0, 2048), 64)
+				p.Fence()
+				p.Signal(x.word(r, 1), prim.Set, 1)
+			}
+			return nil
+		})
+		if err := x.Run(); (err == nil) != (need == 4) {
+			t.Errorf("for %d: %v", need, err)
+		}
+	}
+}

@@ -2181,7 +2181,7 @@ def k(seq, data, head, tail, out, P: tl.constexpr, M: tl.constexpr, S: tl.conste
             slot = t % S
             want = t
             want = t - S  #+ no room
-            s = tl.atomic_add(seq + slot, 0, sem="acquire")
+            s = tl.atomic_add(seq + slot, 0, sem="acquire")  #! no room
             while s < want: s = tl.atomic_add(seq + slot, 0, sem="acquire")  #! no room
             tl.store(data + slot, pid * M + m)  #! *
             sem: tl.constexpr = "release"
@@ -2768,5 +2768,56 @@ for call in range(1, 4):
         o = sum(table[r][:rank]) * H
         want = [2 * (o + i + 1000.0 * r + call) for i in range(table[r][rank] * H)]
         assert out[r * CAP * H:r * CAP * H + len(want)].tolist() == want, (rank, r)
+""",
+    "slots of several receivers, with credits": """
+@triton_dist.jit
+def send(x, ring, full, free, C, N: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    if me == 0:
+        for c in range(C):
+            slot = c % D
+            if c >= D:
+                for r in range(1, W): shmem.signal_wait_until(free + r, 5, c - D + 1)  #- one word for all
+                shmem.signal_wait_until(free, 5, (W - 1) * (c - D + 1))  #+ one word for all  #! one word for all
+            for r in range(1, W):
+                shmem.putmem_signal_block(ring + slot * N, x + c * N, N * 4, full, 1, 10, r)  #! *
+                shmem.quiet()  #- no quiet
+@triton_dist.jit
+def take(ring, full, free, out, C, N: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    if me > 0:
+        for c in range(C):
+            slot = c % D
+            shmem.signal_wait_until(full, 5, c + 1)  #! no quiet
+            __syncthreads()
+            tl.store(out + c * N + i, tl.load(ring + slot * N + i))  #! *
+            __syncthreads()
+            w = me
+            w = 0  #+ one word for all
+            if tid(0) == 0: shmem.signal_op(free + w, 1, shmem.NVSHMEM_SIGNAL_ADD, 0)  #! one word for all
+N, D, C = 8, 2, 6
+x, ring, full, free = sym(C * N), sym(D * N), cleared(1), cleared(world)
+x.copy_(torch.arange(C * N).cuda())
+out = torch.zeros(C * N).cuda()
+nvshmem_barrier_all_on_stream()
+if rank == 0: send[(1,)](x, ring, full, free, C, N, D, world)
+else: take[(1,)](ring, full, free, out, C, N, D, world)
+torch.cuda.synchronize()
+if rank: assert out.tolist() == list(range(C * N))
+nvshmem_barrier_all_on_stream()
+""",
+    "a maximum of blocks": """
+@triton.jit
+def best(x, top, N: tl.constexpr):
+    pid = tl.program_id(0)
+    v = tl.max(tl.load(x + pid * N + tl.arange(0, N)))
+    tl.atomic_max(top, v)  #- looked for and stored
+    if v > ld(top): st(top, v)  #+ looked for and stored  #! looked for and stored
+
+x = (torch.arange(64, dtype=torch.int32).cuda() * 37) % 64
+top = torch.zeros(1, dtype=torch.int32).cuda()
+best[(4,)](x, top, 16)
+assert top.item() == 63
 """,
 }
