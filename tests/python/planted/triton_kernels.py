@@ -2812,8 +2812,9 @@ nvshmem_barrier_all_on_stream()
 def best(x, top, N: tl.constexpr):
     pid = tl.program_id(0)
     v = tl.max(tl.load(x + pid * N + tl.arange(0, N)))
-    tl.atomic_max(top, v)  #- looked for and stored
+    tl.atomic_max(top, v)  #- looked for and stored, looked for and exchanged
     if v > ld(top): st(top, v)  #+ looked for and stored  #! looked for and stored
+    if v > ld(top): tl.atomic_xchg(top, v)  #+ looked for and exchanged  #! looked for and exchanged
 
 x = (torch.arange(64, dtype=torch.int32).cuda() * 37) % 64
 top = torch.zeros(1, dtype=torch.int32).cuda()

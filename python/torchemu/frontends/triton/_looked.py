@@ -2,7 +2,8 @@
 
 Who stores such a value in the word again has done no atomic addition: the checker is told of it. Where the program has
 compared the value, it may have waited for its turn: what it stores then, of whatever it is made, is told of with
-whether it would have gone on so with an earlier value of the word. An exchange gives the program what was there.
+whether it would have gone on so with an earlier value of the word. So is an exchange of which it does not use what
+was there.
 """
 
 from __future__ import annotations

@@ -173,6 +173,7 @@ class Block(Program):
         self.parts = launch.parts
         self.rates = launch.rates
         self.checks = launch.checks
+        self.drops = False  # what the next exchange finds is not used
         self.looked: dict[int, Any] = {}  # the last look at each word that no atomic operation has come after
         self.account = _clock.Account()
         self.mask: np.ndarray | None = None
