@@ -83,6 +83,35 @@ func TouchEarlier(worldHandle int64, rank int, tensorHandle int64, tick int, nam
 	return nil
 }
 
+// Block returns a handle of a tensor's memory, which stays when the tensor is gone; see Inherit.
+func Block(tensorHandle int64) (block int64, err error) {
+	defer host.Guard(&err)
+	t, err := host.TensorOf(tensorHandle)
+	if err != nil {
+		return 0, err
+	}
+	return host.Own(t.World, t.Object.Storage()), nil
+}
+
+// Inherit says that a tensor has memory that has been given back, as a block, once all was over that some streams did.
+func Inherit(tensorHandle, block int64, streamsAt int64, streams int) (err error) {
+	defer host.Guard(&err)
+	t, err := host.TensorOf(tensorHandle)
+	if err != nil {
+		return err
+	}
+	from, err := host.OwnedBy[*tensor.Storage](block, "block of memory")
+	if err != nil {
+		return err
+	}
+	waited, err := host.Ints(streamsAt, streams)
+	if err != nil {
+		return err
+	}
+	t.Object.Storage().Inherit(from.Object, waited)
+	return nil
+}
+
 // Saw says that a rank's host has seen that what is behind the handle has ended.
 func Saw(worldHandle int64, rank int, waitable int64) (err error) {
 	defer host.Guard(&err)

@@ -233,8 +233,8 @@ func PrimAtomic(program int64, line int, kind string, wordAt int64, wordBytes in
 	})
 }
 
-// PrimOrder is one of fence, quiet, quiet_all, stores, pipe_barrier and meet: prim.Context.Fence, Quiet, QuietAll,
-// WaitStores, PipeBarrier(AllPipes) and Meet.
+// PrimOrder is one of fence, quiet, quiet_all, stores, own, pipe_barrier and meet: prim.Context.Fence, Quiet, QuietAll,
+// WaitStores, WaitOwn, PipeBarrier(AllPipes) and Meet.
 func PrimOrder(program int64, line int, kind string) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {
 		switch kind {
@@ -246,12 +246,14 @@ func PrimOrder(program int64, line int, kind string) (blocked bool, err error) {
 			p.QuietAll()
 		case "stores":
 			p.WaitStores()
+		case "own":
+			p.WaitOwn()
 		case "pipe_barrier":
 			p.PipeBarrier(prim.AllPipes)
 		case "meet":
 			p.Meet()
 		default:
-			return host.Raise("ValueError", "%q orders nothing; there are fence, quiet, quiet_all, stores, pipe_barrier and meet", kind)
+			return host.Raise("ValueError", "%q orders nothing; there are fence, quiet, quiet_all, stores, own, pipe_barrier and meet", kind)
 		}
 		return nil
 	})

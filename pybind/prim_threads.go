@@ -182,6 +182,16 @@ func PrimDerives(program, wordAt int64, wordBytes int) (err error) {
 	return err
 }
 
+// PrimDecides is prim.Context.Decides.
+func PrimDecides(program, wordAt int64, wordBytes int, alike bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Decides(host.Word(wordAt, wordBytes), alike)
+	}
+	return err
+}
+
 // PrimPast is prim.Context.Past.
 func PrimPast(program int64, wordAt int64, wordBytes int, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)

@@ -50,7 +50,7 @@ func (s *Stream) Deed(name, place string) *tensor.Deed {
 		return nil
 	}
 	at, here := s.step(), s.Here()
-	return &tensor.Deed{Name: name, Place: place, Rank: s.rank.ID, At: at, Known: here.Clock(), Begin: here, End: here, Wait: s.missing()}
+	return &tensor.Deed{Name: name, Place: place, Rank: s.rank.ID, At: at, Known: here.Clock(), Begin: here, End: here, Wait: s.missing(), Stream: s.Number + 1}
 }
 
 // Tick begins an operation that the host puts on the stream, of which nobody is told yet, and returns its moment: 0 when no

@@ -72,6 +72,9 @@ func (p *pe) post(s *message) {
 		p.stores.took++
 		p.storing = append(p.storing, s)
 	}
+	if s.to == p.rank {
+		p.own.took++
+	}
 	m.check.place(ch, s)
 	if s.src.region != nil && s.data == nil {
 		s.data = m.take(s.src, s.origin, s.lane, s.clock)
@@ -138,6 +141,9 @@ func (s *message) land() {
 	}
 	at, over := s.pe.memoryOf(s.channel.to), landing{s.posted, s.clock, s.job}
 	s.pe.flight.landed(s.pe, at, over)
+	if s.to == s.pe.rank {
+		s.pe.own.landed(s.pe, at, over)
+	}
 	if s.stored {
 		s.pe.stores.landed(s.pe, at, over)
 		s.pe.stored(s)

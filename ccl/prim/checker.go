@@ -116,7 +116,7 @@ func (p *pe) begin(knows clock) {
 	}
 	p.flight.leave()
 	p.lock = newInterlock()
-	p.stores.over, p.stores.all, p.told = nil, nil, nil
+	p.stores.over, p.stores.all, p.own.over, p.own.all, p.told = nil, nil, nil, nil, nil
 	if p.scratch != nil {
 		p.scratch.shadow = newShadow()
 	}
@@ -236,12 +236,14 @@ func (k *checker) prepared(known clock) clock {
 	return k.union(known.Clone(), k.host.now)
 }
 
-// access notes an access and reports what it conflicts with.
-func (k *checker) access(p place, o *origin, kind accessKind, at moment, knows clock) {
+// access notes an access, which it returns, and reports what it conflicts with.
+func (k *checker) access(p place, o *origin, kind accessKind, at moment, knows clock) *access {
 	if k == nil || p.lo == p.hi {
-		return
+		return nil
 	}
-	k.note(p, &access{origin: o, moment: at, kind: kind, lo: p.lo, hi: p.hi}, knows)
+	a := &access{origin: o, moment: at, kind: kind, lo: p.lo, hi: p.hi}
+	k.note(p, a, knows)
+	return a
 }
 
 // moves notes that an operation takes bytes somewhere else.
@@ -271,7 +273,9 @@ func (k *checker) note(p place, a *access, knows clock) {
 		if a.pe != nil && len(a.pe.doubts) > 0 {
 			k.lookOut(a, &x.of)
 		}
-		if a.kind != writes {
+		if a.kind == writes {
+			a.keepReads(&x.of)
+		} else {
 			x.of.note(a)
 		}
 	})

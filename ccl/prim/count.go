@@ -41,11 +41,14 @@ func (c *cell) learned(x *waiter) clock {
 	if c.fell {
 		return c.sees(x.by, x.by.known, x.load(), func(value int64) bool { return x.cmp.Holds(value, x.value) })
 	}
-	if c.mixed || len(c.steps) == 0 {
+	if len(c.steps) == 0 {
 		return c.clock
 	}
-	if first := c.steps[0]; x.cmp.Holds(first.value-first.delta, x.value) {
+	if first := c.steps[0]; (!c.mixed || !c.cut) && x.cmp.Holds(first.value-first.delta, x.value) {
 		return nil
+	}
+	if c.mixed {
+		return c.clock
 	}
 	for _, s := range c.steps[c.passed(x):] {
 		if x.cmp.Holds(s.value, x.value) {
@@ -57,7 +60,7 @@ func (c *cell) learned(x *waiter) clock {
 
 // passed is a signal before which none satisfies a wait: of one for a count the first that does, and that is mostly a late one.
 func (c *cell) passed(x *waiter) int {
-	if x.cmp != GE && x.cmp != GT {
+	if _, counts := c.needs(x); !counts {
 		return 0
 	}
 	i := len(c.steps) - 1
@@ -65,6 +68,18 @@ func (c *cell) passed(x *waiter) int {
 		i--
 	}
 	return i
+}
+
+// needs is the least value of a word that is only added to for which a wait is over, where that is over for all greater ones,
+// too: to be another one than a value that the word was at first, or before, is to be greater.
+func (c *cell) needs(x *waiter) (least int64, counts bool) {
+	switch {
+	case x.cmp == GE:
+		return x.value, true
+	case x.cmp == GT, x.cmp == NE && x.value <= c.steps[0].value-c.steps[0].delta:
+		return x.value + 1, true
+	}
+	return 0, false
 }
 
 // guard is a wait for a count that signals of several programs may have satisfied, in this run or another one.
@@ -86,18 +101,14 @@ type doubt struct {
 
 // guardOf is the guard of a wait that was satisfied; nil when it needs none.
 func (c *cell) guardOf(x *waiter) *guard {
-	if c.fell || x.cmp != GE && x.cmp != GT {
-		return nil
-	}
 	last := len(c.steps) - 1
-	if last < 0 || !c.mixed && x.by.known.Knows(c.steps[last].at) {
+	if c.fell || last < 0 || !c.mixed && x.by.known.Knows(c.steps[last].at) {
 		return nil // whoever knows a signal knows those before it
 	}
-	g := &guard{waiter: x, need: x.value, last: c.steps[last]}
-	if x.cmp == GT {
-		g.need++
+	if need, counts := c.needs(x); counts {
+		return &guard{waiter: x, need: need, last: c.steps[last]}
 	}
-	return g
+	return nil
 }
 
 // learnedOf are the signals that a wait has learned of, as far as they are remembered.
@@ -142,19 +153,40 @@ func (k *checker) miscounted(c *cell, newest clock) {
 
 func (k *checker) doubts(c *cell, g *guard) {
 	for _, y := range c.learnedOf(g) {
-		if d := c.doubt(g, y); d != nil {
-			g.by.pe.doubts = append(g.by.pe.doubts, d)
-			k.lookBack(d)
+		slow := c.after(y)
+		k.suspect(c.doubt(g, y, slow[:1]))
+		if len(slow) > 1 {
+			k.suspect(c.doubt(g, y, slow))
 		}
 	}
 }
 
-// doubt says whether a wait may be over without one of the signals that it has learned of.
-func (c *cell) doubt(g *guard, y *step) *doubt {
+// suspect keeps a doubt for what its PE is yet to do, and looks at what it has done; nil is none.
+func (k *checker) suspect(d *doubt) {
+	if d != nil {
+		d.by.pe.doubts = append(d.by.pe.doubts, d)
+		k.lookBack(d)
+	}
+}
+
+// after lists a signal and those that its PE has sent to the word after it: where that is slow, none of them may have come.
+func (c *cell) after(y *step) []*step {
+	list := []*step{y}
+	for _, s := range c.steps {
+		if s != y && s.pe == y.pe && s.known.Knows(y.issue) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// doubt says whether a wait may be over without one of the signals that it has learned of, and some others.
+func (c *cell) doubt(g *guard, y *step, missing []*step) *doubt {
 	d := &doubt{guard: g, unsure: y, without: g.by.known.Clone()}
 	value := c.steps[0].value - c.steps[0].delta
 	for _, s := range c.steps {
-		if s == y || s.own.Knows(y.at) || s.own.Knows(g.by.issue) {
+		needs := func(m *step) bool { return s == m || s.own.Knows(m.at) }
+		if slices.ContainsFunc(missing, needs) || s.own.Knows(g.by.issue) {
 			continue
 		}
 		value += s.delta
@@ -169,45 +201,58 @@ func (c *cell) doubt(g *guard, y *step) *doubt {
 	return d
 }
 
-// reliedOn is a change before an access of some kind that is known to be over by the unsure signal only: a write, or for who
-// takes a sum what was added to it; nil for none.
+// reliedOn is an access before one of some kind that is known to be over by the unsure signal only: a write, for who takes a
+// sum what was added to it, and for who writes a read; nil for none.
 func (d *doubt) reliedOn(x *accesses, by accessKind) *access {
 	if d.relies(x.write) {
 		return x.write
 	}
-	if by.isAtomic() {
-		return nil
-	}
 	for _, o := range x.others {
-		if o.kind == adds && d.relies(o) {
+		if (o.kind == adds && !by.isAtomic() || o.kind == reads && by == writes) && d.relies(o) {
 			return o
 		}
 	}
 	return nil
 }
 
-// relies says whether a write is known to be over by the unsure signal only.
-func (d *doubt) relies(write *access) bool {
-	return write != nil && write.pe != d.by.pe && d.unsure.own.Knows(write.moment) && !d.without.Knows(write.moment)
+// relies says whether an access is known to be over by the unsure signal only.
+func (d *doubt) relies(on *access) bool {
+	return on != nil && on.pe != d.by.pe && d.unsure.own.Knows(on.moment) && !d.without.Knows(on.moment)
 }
 
-// lookBack finds what the PE has read already.
+// lookBack finds what the PE has read already, and where it has written what others had read.
 func (k *checker) lookBack(d *doubt) {
 	for _, w := range k.machine.windows {
-		if !w.Has(d.by.rank()) || w.freed {
+		if w.freed {
 			continue
 		}
-		r := w.on(d.by.rank())
-		for _, x := range r.shadow.list {
-			write := d.reliedOn(&x.of, reads)
-			if write == nil {
-				continue
+		for _, rank := range w.Ranks {
+			for _, x := range w.on(rank).shadow.list {
+				d.lookBackAt(k, &x.of, rank == d.by.rank())
 			}
-			for _, o := range x.of.others {
-				if o.pe == d.by.pe && o.kind == reads && o.known.Knows(d.by.issue) {
-					k.reportDoubt(d, o, write)
-				}
+		}
+	}
+}
+
+// lookBackAt is lookBack for some bytes.
+func (d *doubt) lookBackAt(k *checker, x *accesses, own bool) {
+	if write := x.write; write != nil && write.pe == d.by.pe && write.known.Knows(d.by.issue) {
+		for _, read := range write.over {
+			if d.relies(read) {
+				k.reportDoubt(d, write, read)
 			}
+		}
+	}
+	if !own {
+		return
+	}
+	write := d.reliedOn(x, reads)
+	if write == nil {
+		return
+	}
+	for _, o := range x.others {
+		if o.pe == d.by.pe && o.kind == reads && o.known.Knows(d.by.issue) {
+			k.reportDoubt(d, o, write)
 		}
 	}
 }
@@ -224,9 +269,10 @@ func (k *checker) lookOut(a *access, before *accesses) {
 	}
 }
 
-func (k *checker) reportDoubt(d *doubt, a, write *access) {
+// reportDoubt says what an access relies on: a write before it, or a read.
+func (k *checker) reportDoubt(d *doubt, a, before *access) {
 	if d.loop != "" {
-		k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: d.inLoop(write)})
+		k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: d.inLoop(before)})
 		return
 	}
 	how := "a word for each sender is missing, or the senders must know that the wait is over"
@@ -238,8 +284,16 @@ func (k *checker) reportDoubt(d *doubt, a, write *access) {
 		other = "another one of that line, of another time round,"
 	}
 	k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: fmt.Sprintf(
-		"the wait for %v %d may be over without the signal of rank %d at %v, if %s comes first, and then the %s at %v may not have landed: %s",
-		d.cmp, d.value, d.unsure.rank(), d.unsure.site, other, write.what, write.site, how)})
+		"the wait for %v %d may be over without the signal of rank %d at %v, if %s comes first, and then the %s at %v may not %s: %s",
+		d.cmp, d.value, d.unsure.rank(), d.unsure.site, other, before.what, before.site, before.comesTo("have landed"), how)})
+}
+
+// comesTo is what becomes of an access: a read is over, a write is what the caller says.
+func (a *access) comesTo(write string) string {
+	if a.kind == reads {
+		return "be over"
+	}
+	return write
 }
 
 // settled forgets doubts of signals that the PE now knows of by something else than the wait.

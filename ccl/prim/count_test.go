@@ -137,3 +137,106 @@ func TestACountThatIsClearedBetweenRounds(t *testing.T) {
 		}
 	}
 }
+
+// Who writes again on the strength of credits does so wrongly where other credits than those that are meant suffice, whichever
+// come first in this run, or none where the word is enough from the beginning.
+func TestCreditsThatOthersCanGive(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		words int // one for both receivers, or one for each
+		cmp   prim.Cmp
+		need  int64
+		wrong bool
+	}{
+		{"one word", 1, prim.GE, 4, false},
+		{"one word, greater", 1, prim.GT, 3, false},
+		{"one word, half of the credits", 1, prim.GE, 2, true},
+		{"one word, all but one", 1, prim.GT, 2, true},
+		{"a word for each", 2, prim.GE, 2, false},
+		{"a word for each, half of the credits", 2, prim.GE, 1, true},
+		{"a word for each, another value than at first", 2, prim.NE, 0, true},
+		{"enough from the beginning", 2, prim.GE, 0, true},
+		{"another value than ever", 1, prim.NE, -1, true},
+	} {
+		for _, late := range []int{0, 1, 2} {
+			x := newLab(t, 3, prim.Options{Check: true, Fences: true})
+			x.Launch("credits", func(p *prim.Context) error {
+				if p.Rank() > 0 {
+					receiveInRounds(x, p, c.words, late)
+					return nil
+				}
+				for round := range int64(2) {
+					for w := range c.words {
+						if round > 0 {
+							p.Wait(x.word(0, 8+w), c.cmp, c.need)
+						}
+					}
+					for r := 1; r <= 2; r++ {
+						p.Put(x.at(r, 0), x.at(0, 2048), 64)
+						p.Put(x.at(r, 128), x.at(0, 2048), 64)
+						p.Fence()
+						p.Signal(x.word(r, int(round)), prim.Set, 1)
+					}
+				}
+				return nil
+			})
+			if err := x.Run(); (err != nil) != c.wrong {
+				t.Errorf("%s, rank %d late: got %v", c.name, late, err)
+			}
+		}
+	}
+}
+
+// receiveInRounds reads two buffers in each of two rounds, and gives a credit for each of them.
+func receiveInRounds(x *lab, p *prim.Context, words, late int) {
+	for round := range 2 {
+		p.Wait(x.word(p.Rank(), round), prim.GE, 1)
+		if p.Rank() == late {
+			for range 40 {
+				p.Test(x.word(p.Rank(), 7), prim.EQ, 1) // some time
+			}
+		}
+		for half := range 2 {
+			p.Load(p.Tile(64*half, 64), x.at(p.Rank(), 128*half))
+			p.PipeBarrier(prim.AllPipes)
+			p.Signal(x.word(0, 8+p.Rank()%words), prim.Add, 1)
+		}
+	}
+}
+
+// Two receivers give credits in one word for each of two buffers. A wait for one credit of each can be over by two of one of
+// them, while the other one, which is slow, has given none: also where both of its credits have come in this run.
+func TestCreditsOfASlowReceiver(t *testing.T) {
+	for _, need := range []int64{2, 4} {
+		x := newLab(t, 3, prim.Options{Check: true, Fences: true})
+		x.Launch("credits", func(p *prim.Context) error {
+			if p.Rank() > 0 {
+				receiveInRounds(x, p, 1, 0)
+				return nil
+			}
+			for half := range 2 {
+				for r := 1; r <= 2; r++ {
+					p.Put(x.at(r, 128*half), x.at(0, 2048), 64)
+				}
+			}
+			p.Fence()
+			for r := 1; r <= 2; r++ {
+				p.Signal(x.word(r, 0), prim.Set, 1)
+			}
+			for range 200 {
+				p.Test(x.word(0, 7), prim.EQ, 1) // until all have come, in this run
+			}
+			p.Wait(x.word(0, 8), prim.GE, need)
+			for r := 1; r <= 2; r++ {
+				p.Put(x.at(r, 0), x.at(0, 2048), 64)
+				p.Put(x.at(r, 128), x.at(0, 2048), 64)
+				p.Fence()
+				p.Signal(x.word(r, 1), prim.Set, 1)
+			}
+			return nil
+		})
+		if err := x.Run(); (err == nil) != (need == 4) {
+			t.Errorf("for %d: %v", need, err)
+		}
+	}
+}

@@ -29,7 +29,11 @@
 //   - After a Fence nothing lands before what the program's threads have stored anywhere ([Context.Scatter]): such stores are
 //     there for whoever has been told, by anybody.
 //   - The signal of a put-with-signal lands after the put's data.
+//   - A put of one word is a signal to whoever waits for the word or looks at it, and so is what brings data with flags to
+//     whoever takes both by one look.
 //   - A look at a word ([Context.Gather]) comes after the signals that its PE has sent there.
+//   - [Context.WaitOwn] returns when all that the program has sent to its own rank has landed: a fence before what it changes
+//     there in place.
 //   - [Context.Quiet] returns when all that the program has sent, put, got or copied has landed.
 //   - A [Context.Wait] that is satisfied comes after the signals that made it so, and all that is before these: for
 //     a word that was set, the last set and what was added since; for one that is only added to, all of them.

@@ -41,6 +41,7 @@ type region struct {
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
 	heard      map[int]bool      // by offset: a wait for the word has been satisfied
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
+	hasFlags   bool              // somebody has looked at data with flags here
 	mirror     func(Mirrored)
 }
 

@@ -86,6 +86,7 @@ type pe struct {
 	chains   chains     // lanes of what is in no order
 	flight   flight
 	stores   flight // the part of it that threads have stored
+	own      flight // the part of it that goes to the PE's own rank
 	storing  []*message
 	fenced   *fence // the last one, for channels that there were none of then
 	lock     interlock

@@ -33,8 +33,9 @@ func (m *Machine) put(p place, data []byte, o *origin, r *reduction, at moment, 
 		m.check.access(p, o, adds, at, knows)
 		tensor.Combine(r.op, r.dt, p.data(), p.data(), data)
 	} else {
-		m.check.access(p, o, writes, at, knows)
+		w := m.check.access(p, o, writes, at, knows)
 		copy(p.data(), data)
+		m.check.brought(p, w, knows)
 	}
 	if p.window == nil && m.searched() {
 		o.pe.hold(data)

@@ -146,6 +146,10 @@ func (c *Context) Quiet() {
 // as a release does, so that whoever comes after it finds the stores there.
 func (c *Context) WaitStores() { c.awaitLandings(&c.pe.stores, "release") }
 
+// WaitOwn waits until what the program has sent to its own rank has landed: as a fence does before the program changes memory
+// of that rank in place.
+func (c *Context) WaitOwn() { c.awaitLandings(&c.pe.own, "fence") }
+
 func (c *Context) awaitLandings(f *flight, what string) {
 	q := quiet{c.origin(what, Scalar), &Event{}, c.job}
 	if f.took == 0 {

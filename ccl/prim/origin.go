@@ -14,6 +14,7 @@ type origin struct {
 	issue moment  // of the program, when it issued the operation
 	known clock   // what the program knew then; never changed
 	look  *glance // of which a program has made what it stores; nil for anything else
+	put   bool    // it is a put of the program's own
 	host  int     // whose host it is that does it, if no program does: the rank plus one
 
 	number int // among the PE's operations

@@ -151,12 +151,12 @@ func (c *cell) since(look *origin, list []*state) int {
 }
 
 // inLoop says what is wrong with a loop that may be over too early.
-func (d *doubt) inLoop(write *access) string {
+func (d *doubt) inLoop(last *access) string {
 	before := ""
 	if d.instead != nil && d.instead.origin != beginning {
 		before = fmt.Sprintf(", as the %s of rank %d at %v left it", d.instead.what, d.instead.rank(), d.instead.site)
 	}
-	return fmt.Sprintf("the loop (%s) ends also when the word is %d%s, and then the %s at %v may not be there, of which only the %s of rank %d at %v tells: "+
+	return fmt.Sprintf("the loop (%s) ends also when the word is %d%s, and then the %s at %v may not %s, of which only the %s of rank %d at %v tells: "+
 		"it waits for too little, or the word is not reset, or needs a value of its own for each call",
-		d.loop, d.value, before, write.what, write.site, d.unsure.what, d.unsure.rank(), d.unsure.site)
+		d.loop, d.value, before, last.what, last.site, last.comesTo("be there"), d.unsure.what, d.unsure.rank(), d.unsure.site)
 }

@@ -40,6 +40,7 @@ func (c *Context) PutReduce(op tensor.ReduceOp, d dtype.DType, to, from Addr, n 
 func (c *Context) put(what string, to, from Addr, n int, signal *signalling, later bool) *origin {
 	src, dst := c.reach(from, n), c.reach(to, n)
 	o := c.origin(what, Scalar)
+	o.put = true
 	s := c.message(o, dst)
 	s.src, s.signal = src, signal
 	if !later {

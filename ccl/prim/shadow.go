@@ -21,11 +21,26 @@ func (k accessKind) changes() bool { return k != reads && k != waits }
 // access is an operation's touching of bytes.
 type access struct {
 	*origin
-	moment // when the operation is over, in its lane
-	kind   accessKind
-	value  int64 // of a set
-	lo, hi int   // in the region
-	moves  bool  // it looks at no values, and may bring what nobody has written
+	moment  // when the operation is over, in its lane
+	kind    accessKind
+	value   int64     // of a set
+	lo, hi  int       // in the region
+	moves   bool      // it looks at no values, and may bring what nobody has written
+	over    []*access // of a write: reads by others of what it has overwritten
+	tells   clock     // of a write by a program: what it knew, once it is there
+	flagged bool      // a look that takes data and their flags at once
+}
+
+// keptReads bounds how many reads a write remembers.
+const keptReads = 64
+
+// keepReads notes, for a write, by whom the bytes have been read that it overwrites.
+func (a *access) keepReads(x *accesses) {
+	for _, o := range x.others {
+		if o.kind == reads && o.pe != a.pe && len(a.over) < keptReads {
+			a.over = append(a.over, o)
+		}
+	}
 }
 
 // shadow is what the checker knows of a region: which accesses each byte has had that still matter.
@@ -65,7 +80,7 @@ func (x *accesses) written() bool {
 // conflict returns an access that is in no order with a new one although one of them changes what the other sees; nil
 // when there is none.
 func (x *accesses) conflict(a *access, knows clock) *access {
-	if x.write != nil && !knows.Knows(x.write.moment) {
+	if x.write != nil && !knows.Knows(x.write.moment) && !x.write.carries(a) {
 		return x.write
 	}
 	for _, o := range x.others {
@@ -79,7 +94,7 @@ func (x *accesses) conflict(a *access, knows clock) *access {
 // conflicting says whether it matters which of two accesses is first.
 func conflicting(a, b *access) bool {
 	switch {
-	case !a.kind.changes() && !b.kind.changes():
+	case !a.kind.changes() && !b.kind.changes(), a.carries(b), b.carries(a):
 		return false
 	case !a.kind.isAtomic() || !b.kind.isAtomic():
 		return true

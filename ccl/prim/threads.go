@@ -143,7 +143,7 @@ func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock, by 
 		k.access(p, o, reads, at, knows)
 		return knows
 	case Writes:
-		k.access(p, o, writes, at, knows)
+		k.brought(p, k.access(p, o, writes, at, knows), knows)
 		return knows
 	}
 	return k.change(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, use, knows, by)
@@ -319,7 +319,9 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 	}
 	all := knows.Clone()
 	p.cell().awaited = true
-	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
+	a := &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi, flagged: how == FlaggedLook}
+	k.finds(p, a)
+	k.note(p, a, all)
 	for at := p.lo; at < p.hi; at++ {
 		c := p.cells[at]
 		if c == nil {

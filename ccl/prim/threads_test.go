@@ -637,3 +637,80 @@ func TestWhatSomeThreadsHear(t *testing.T) {
 		}
 	}
 }
+
+// TestAFenceBeforeAnOwnWord puts data into the memory of a program's own rank, and sets a word there in place: another program
+// that waits for the word finds the data where the first one has waited for what it had sent there.
+func TestAFenceBeforeAnOwnWord(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		m, w := over(t, 1, prim.Options{Check: true, Fences: true})
+		word := prim.I64(w.At(0, 0))
+		submit(t, m, prim.Task{Name: "own", Workers: []int{0}, Blocks: 2, Threads: 32, Kernel: func(c *prim.Context) error {
+			if c.Block() == 1 {
+				c.Wait(word, prim.EQ, 1)
+				c.Bring("load", w.At(0, 64), make([]byte, 64), false)
+				return nil
+			}
+			c.PutNBI(w.At(0, 64), w.At(0, 128), 64)
+			c.Fence()
+			if waits {
+				c.WaitOwn()
+			}
+			w.Storage(0).Bytes()[0] = 1
+			c.Touch("release", []prim.Run{{Addr: word.Addr, Bytes: 8}}, prim.Releases, false)
+			return nil
+		}})
+		if err := m.Run(); (err == nil) != waits {
+			t.Errorf("waits %v: %v", waits, err)
+		}
+	}
+}
+
+// Programs that store because of what they have found lose a value where another one could decide at the same time: where one
+// would have decided so for an earlier value too, or does not see the other one's, and the two store different ones.
+func TestDecisionsByLooks(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		values [2]int64
+		waits  bool // the second one, for the first one's store
+		alike  bool
+		wrong  bool
+	}{
+		{"a maximum", [2]int64{3, 5}, true, true, true},
+		{"a turn", [2]int64{3, 5}, true, false, false},
+		{"both look before either stores", [2]int64{3, 5}, false, false, true},
+		{"the same value", [2]int64{3, 3}, false, true, false},
+	} {
+		m, w := over(t, 1, prim.Options{Check: true})
+		word := prim.I64(w.At(0, 0))
+		submit(t, m, prim.Task{Name: "decide", Workers: []int{0}, Blocks: 2, Threads: 32, Kernel: func(c *prim.Context) error {
+			look := []prim.Run{{Addr: word.Addr, Bytes: 8}}
+			if x.waits && c.Block() == 1 {
+				c.Watch(look, make([]byte, 8), "a turn")
+			}
+			c.Gather("look", look, prim.FreshLook, false)
+			if !x.waits {
+				c.Pass(1_000_000)
+			}
+			c.Decides(word, x.alike)
+			w.Storage(0).Bytes()[0] = byte(x.values[c.Block()])
+			c.Touch("store", look, prim.Releases, false)
+			return nil
+		}})
+		err := m.Run()
+		if f := wantIf(t, err, x.wrong); f != nil && !strings.Contains(f.Missing, "an atomic maximum, or a compare and swap, is missing") {
+			t.Errorf("%s: %v", x.name, f)
+		}
+	}
+}
+
+// wantIf looks for unordered writes, or for no finding.
+func wantIf(t *testing.T, err error, wrong bool) *prim.Finding {
+	t.Helper()
+	if wrong {
+		return wantKind(t, err, prim.UnorderedWrites)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return nil
+}

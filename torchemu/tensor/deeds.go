@@ -10,15 +10,16 @@ import (
 
 // Deed is an operation of a rank as those see it who look for operations that nothing orders.
 type Deed struct {
-	Name  string
-	Place string // in the program; "" when it is not known
-	Rank  int
-	At    order.Moment
-	Known order.Clock  // what was over for it, as far as its rank knew; it must not be changed
-	Begin *order.Point // the same, and what becomes known later
-	End   *order.Point // what is known when it is over
-	Wait  string       // what makes others come after it
-	Parts *Parts       // of a device program's; nil for others
+	Name   string
+	Place  string // in the program; "" when it is not known
+	Rank   int
+	At     order.Moment
+	Known  order.Clock  // what was over for it, as far as its rank knew; it must not be changed
+	Begin  *order.Point // the same, and what becomes known later
+	End    *order.Point // what is known when it is over
+	Wait   string       // what makes others come after it
+	Stream int          // on which it is, by its number plus one; 0 for none, or one that is told of late
+	Parts  *Parts       // of a device program's; nil for others
 }
 
 // Parts are moments of a device program, which others may come after before all of it is over, as signals let them.
@@ -114,9 +115,9 @@ func (s *Storage) touched(next touch, known order.Clock) error {
 	}
 	s.touches = append(s.touches, next)
 	if first == nil {
-		return nil
+		return s.usedAgain(next)
 	}
-	return (&UnorderedError{*first, next}).certain()
+	return (&UnorderedError{*first, next, false}).certain()
 }
 
 // conflicts says whether two uses of the same bytes matter to each other and are in no order.
@@ -145,7 +146,10 @@ func (t *Tensor) Written(rank int, yield func(end *order.Point)) {
 }
 
 // UnorderedError says that nothing orders two uses of the same bytes.
-type UnorderedError struct{ first, second touch }
+type UnorderedError struct {
+	first, second touch
+	again         bool // of memory that was given back between the two
+}
 
 // certain returns the error if nothing will become known that orders the two. Where one is a program's, the other one may
 // come after what that had done by then; if this is not known yet, the error is reported later.
@@ -177,8 +181,11 @@ func (e *UnorderedError) Error() string {
 	if e.first.access == Write && e.second.access == Write {
 		kind = "unordered writes"
 	}
-	return fmt.Sprintf("%s: a tensor of rank %d is used while an operation on it is under way\n  %v\n  %v\n  missing: %s",
-		kind, e.first.Rank, e.first, e.second, e.first.Wait)
+	what, missing := "a tensor of rank %d is used while an operation on it is under way", e.first.Wait
+	if e.again {
+		what, missing = "memory that rank %d has freed is used again while an operation on it is under way", e.first.missing(e.second)
+	}
+	return fmt.Sprintf("%s: %s\n  %v\n  %v\n  missing: %s", kind, fmt.Sprintf(what, e.first.Rank), e.first, e.second, missing)
 }
 
 // String is the use in a line of a report.

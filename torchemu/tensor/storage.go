@@ -21,6 +21,7 @@ type Storage struct {
 	uses     []use    // by operations in flight
 	touches  []touch  // by deeds, where somebody looks for those that nothing orders
 	expected int      // device programs whose touches are still to come
+	estate   *estate  // memory that was another storage's, or is another's now; nil for none
 	whole    *Storage // that this one is a part of, from a byte on; nil for itself
 	at       int
 	phantom  bool // has a length and no bytes

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 from torchemu.errors import OutOfMemoryError
+from torchemu.runtime import capture
 from torchemu.runtime.rank_local import RankLocal
 
 _BLOCK = 512  # bytes, in which PyTorch gives memory out
+_SMALL = 1 << 20  # bytes of a piece up to which it comes from PyTorch's small blocks
+_APART = -1  # instead of a stream: the memory is a graph's
+_SPARE = 256  # pieces that were given back and are remembered
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-class _Piece(weakref.ref):
-    """A storage's share. It notes the storage's end itself: nothing but C code runs then, on whichever rank."""
+class Piece(weakref.ref):
+    """A storage's share. It notes the storage's end itself: nothing but C code runs then, on whichever rank.
 
-    __slots__ = ("nbytes",)
+    Attributes:
+        nbytes: it takes of the device.
+        stream: the number of the stream on which it was taken; -1 for a graph's.
+        waited: numbers of streams whose work is over before others get the memory.
+        before: the piece whose memory it has, if that is looked at and was another one's.
+        block: the memory as the core knows it; None before it does.
+        is_given: others may have its room, of which there are as many bytes as rest says.
+    """
+
+    __slots__ = ("before", "block", "is_given", "nbytes", "rest", "stream", "waited")
 
     nbytes: int
+    rest: int
+    is_given: bool
+    stream: int
+    waited: list[int]
+    before: Piece | None
+    block: Handle | None
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+    def know(self, tensor: int) -> None:
+        """Tells the core, which knows the storage from now on as a tensor, whose memory that has been."""
+        if self.block is not None:
+            return
+        self.block, before = Handle(go.Block(tensor)), self.before
+        if before is not None and before.block is not None:
+            go.Inherit(tensor, before.block.number, before.waited)
+        self.before = None
 
 
 class Use:
@@ -38,6 +68,8 @@ class Use:
         taken: bytes in all so far.
         held_back: tells the pieces of storages that nobody has any more but what a host has put off: a device would
             have given their memory to others by now. None where nothing is put off.
+        in_kernels: tells those of storages that nobody has any more but kernels that are under way; None where nobody
+            looks at them.
     """
 
     def __init__(self) -> None:
@@ -47,9 +79,12 @@ class Use:
         self.capacity = int(mesh["w"] * mesh["h"] * spec["cube"]["hbm"]["capacity_gib"] * 2**30)
         self.fraction = 1.0
         self.allocated = self.peak = self.taken = 0
-        self.held_back: Callable[[], Iterable[_Piece]] | None = None
-        self._gone: deque[_Piece] = deque()
-        self._pieces: set[_Piece] = set()
+        self.held_back: Callable[[], Iterable[Piece]] | None = None
+        self.in_kernels: Callable[[], Iterable[Piece]] | None = None
+        self._gone: deque[Piece] = deque()
+        self._pieces: set[Piece] = set()
+        self._is_apart = False
+        self._spare: list[Piece] = []  # those that were given back, where uses are looked at
 
     @property
     def count(self) -> int:
@@ -61,15 +96,18 @@ class Use:
         storages = [(piece(), piece.nbytes) for piece in self._pieces]
         return [(s.data_ptr(), s.nbytes(), kept) for s, kept in storages if s is not None]
 
-    def take(self, storage: Any, nbytes: int) -> _Piece:
+    def take(self, storage: Any, nbytes: int) -> Piece:
         """Counts a storage until it is gone. Returns what resize takes.
 
         Raises:
             OutOfMemoryError: the device has not so much memory left.
         """
         self.check(nbytes)
-        piece = _Piece(storage, self._gone.append)
+        piece = Piece(storage, self._gone.append)
         piece.nbytes = nbytes = in_blocks(nbytes)
+        piece.before, piece.block, piece.is_given = None, None, False
+        if self._world.ordered:
+            self._place(piece)
         self._pieces.add(piece)
         self.allocated += nbytes
         self.taken += nbytes
@@ -79,7 +117,35 @@ class Use:
             self._record()
         return piece
 
-    def resize(self, piece: _Piece, nbytes: int) -> None:
+    def _place(self, piece: Piece) -> None:
+        """Gives a piece the smallest room of those that were given back of its stream, as PyTorch's allocator does."""
+        if self._gone:
+            self._give_back()
+        for given in self.in_kernels() if self.in_kernels is not None else ():
+            self._spread(given)
+        context, n, piece.waited = runtime.current(), piece.nbytes, []
+        if self._is_apart or capture.current() is not None:
+            piece.stream = _APART
+            return
+        piece.stream = go.StreamNumber(context.stream) if context.streams else 0
+        alike = [p for p in self._spare if p.stream == piece.stream and (p.nbytes <= _SMALL) == (n <= _SMALL)]
+        fitting = [p for p in reversed(alike) if p.rest >= n]
+        if fitting:
+            piece.before = room = min(fitting, key=lambda p: p.rest)
+            room.rest -= n
+            if room.rest < (_BLOCK if n <= _SMALL else _SMALL):
+                self._spare.remove(room)
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within the with block pieces come from no memory that others have given back: from that of a graph."""
+        before, self._is_apart = self._is_apart, True
+        try:
+            yield
+        finally:
+            self._is_apart = before
+
+    def resize(self, piece: Piece, nbytes: int) -> None:
         """Counts a storage anew that has another size.
 
         Raises:
@@ -122,9 +188,17 @@ class Use:
             self._end(piece)
             piece.nbytes = 0
 
-    def _end(self, piece: _Piece) -> None:
+    def _end(self, piece: Piece) -> None:
         self._pieces.discard(piece)
         self.allocated -= piece.nbytes
+        if self._world.ordered:
+            self._spread(piece)
+
+    def _spread(self, piece: Piece) -> None:
+        """Lets others have a piece's room, once."""
+        if piece.stream != _APART and not piece.is_given:
+            piece.is_given, piece.rest = True, piece.nbytes
+            self._spare = [*self._spare[1 - _SPARE :], piece]
 
     def _note_peak(self) -> None:
         """Notes the use now as the highest, if it is."""

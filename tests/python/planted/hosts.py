@@ -14,7 +14,7 @@ import triton, triton.language as tl
 @triton.jit
 def double(x, y, N: tl.constexpr):
     i = tl.arange(0, N)
-    tl.store(y + i, tl.load(x + i) * 2)  #! written before a kernel, read after a kernel, written after a kernel
+    tl.store(y + i, tl.load(x + i) * 2)  #! written before a kernel, read after a kernel, written after a kernel, freed
 @triton.jit
 def produce(x, y, flag, N: tl.constexpr):
     i = tl.arange(0, N)
@@ -316,6 +316,73 @@ work.wait()
 x.fill_(1)
 print(x.sum())
 """,
+    "tensor freed while a side stream uses it": """
+x = torch.ones(4096, device=d)
+s.wait_stream(cur)
+with torch.cuda.stream(s):
+    y = x * 3  #! no record_stream, waited for too late
+x.record_stream(s)  #- no record_stream, waited for too late
+del x
+z = torch.full((4096,), 7.0, device=d)  #! no record_stream, waited for too late
+cur.wait_stream(s)
+torch.cuda.synchronize()
+print(y.sum(), z.sum())
+""",
+    "freed memory, the stream waited for before it is used": """
+x = torch.ones(4096, device=d)
+s.wait_stream(cur)
+with torch.cuda.stream(s):
+    y = x * 3  #! freed before the wait
+del x
+cur.wait_stream(s)  #- freed before the wait
+z = torch.full((4096,), 7.0, device=d)  #! freed before the wait
+torch.cuda.synchronize()
+print(y.sum(), z.sum())
+""",
+    "batches made on a side stream": """
+def load(i):
+    with torch.cuda.stream(s):
+        return torch.full((512,), float(i), device=d)  #! no record, no wait
+out = []
+batch = load(0)
+for i in range(1, 5):
+    cur.wait_stream(s)  #- no wait
+    b = batch
+    b.record_stream(cur)  #- no record
+    batch = load(i)
+    out.append((b * 2).sum())  #! no record, no wait
+torch.cuda.synchronize()
+print(out)
+""",
+    "event of an older record": """
+e = torch.cuda.Event()
+x = torch.ones(64, device=d)
+e.record()
+with torch.cuda.stream(s):
+    s.wait_event(e)
+    y = x + 1
+cur.wait_stream(s)
+x.mul_(2)  #! not recorded again
+e.record()  #- not recorded again
+with torch.cuda.stream(s):
+    s.wait_event(e)
+    z = x + 1  #! not recorded again
+torch.cuda.synchronize()
+print(z.sum())
+""",
+    "workspace of two streams": """
+work = torch.empty(256, device=d)
+a, b = torch.ones(256, device=d), torch.ones(256, device=d)
+torch.cuda.synchronize()
+torch.mul(a, 2, out=work)  #! shared
+ra = work.sum()  #! shared
+with torch.cuda.stream(s):
+    s.wait_stream(cur)  #- shared
+    torch.mul(b, 3, out=work)  #! shared
+    rb = work.sum()
+torch.cuda.synchronize()
+print(ra, rb)
+""",
 }
 
 OF_PYTORCH: dict[str, str] = {
@@ -358,6 +425,48 @@ for i in range(2):
     h.fill_(i)
     x[i].copy_(h, non_blocking=True)
 print(x.sum())
+""",
+    "input of a graph": """
+g = torch.cuda.CUDAGraph()
+static = torch.zeros(64, device=d)
+torch.cuda.synchronize()
+with torch.cuda.graph(g):
+    y = static * 2
+for i in range(3):
+    with torch.cuda.stream(s):
+        s.wait_stream(cur)  #- filled early
+        static.fill_(i)  #! filled early, replayed early
+    cur.wait_stream(s)  #- replayed early
+    g.replay()  #! filled early, replayed early
+torch.cuda.synchronize()
+assert y[0].item() == 4
+""",
+    "output of a graph": """
+g = torch.cuda.CUDAGraph()
+static = torch.zeros(64, device=d)
+torch.cuda.synchronize()
+with torch.cuda.graph(g):
+    y = static + 1
+s.wait_stream(cur)
+for i in range(2):
+    with torch.cuda.stream(s): g.replay()  #! no wait
+    cur.wait_stream(s)  #- no wait
+    z = y * 2  #! no wait
+    s.wait_stream(cur)
+torch.cuda.synchronize()
+print(z.sum())
+""",
+    "input of a kernel on a side stream, freed": """
+y = torch.zeros(64, device=d)
+for i in range(3):
+    x = torch.full((64,), float(i), device=d)  #! freed
+    s.wait_stream(cur)
+    with torch.cuda.stream(s):
+        double[(1,)](x, y, 64)
+    x.record_stream(s)  #- freed
+    del x
+torch.cuda.synchronize()
+print(y.sum())
 """,
 }
 """Copies that the host does not wait for: with the other torch, who looks at the host's memory waits for them."""

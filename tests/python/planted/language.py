@@ -1294,7 +1294,7 @@ def chain(out, x, n, chunks, depth):
         if me + 1 < w:
             need = k - depth + 1
             need = k - depth  #+ one credit too many
-            if need > 0: tl.wait(free, tl.GE, need)  #- no credit
+            if need > 0: tl.wait(free, tl.GE, need)  #- no credit  #! one credit too many
             tl.put(ring.on(me + 1) + k % depth * n, src, n)  #! *
             tl.fence()  #- no fence
             tl.signal(full.on(me + 1))

@@ -297,11 +297,109 @@ PROGRAMS: dict[str, str] = {
         TSTORE(GlobalTensor(result + out, (n,)), t)  #! *
         out += n
 """,
+    "two windows by parity, with answers": """
+    tile, t2 = Tile(1, 16), Tile(1, 16)
+    TASSIGN(tile, 0x0)
+    TASSIGN(t2, 0x2000)
+    full, ack = words, words + 8
+    for k in range(4):
+        b = k % 2
+        if k >= 2: wait(ack + b, k // 2)  #- no ack
+        TPUT(GlobalTensor(at(scratch + 16 * b, right), (16,)), GlobalTensor(source + 16 * k, (16,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(full + b, right)
+        need = k // 2 + 1
+        need = 1  #+ not counted
+        wait(full + b, need)  #- no wait
+        TLOAD(t2, GlobalTensor(scratch + 16 * b, (16,)))  #! *
+        pipe_barrier(PIPE_ALL)
+        tell(ack + b, left)  #- acked by the wrong side
+        tell(ack + b, right)  #+ acked by the wrong side
+        TSTORE(GlobalTensor(result + 16 * k, (16,)), t2)
+        pipe_barrier(PIPE_ALL)
+""",
+    "barrier by a counter of chip 0": """
+    tile, t2 = Tile(1, N), Tile(1, N)
+    TASSIGN(tile, 0x0)
+    TASSIGN(t2, 0x2000)
+    TLOAD(tile, GlobalTensor(source, (N,)))
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(scratch, (N,)), tile)  #! *
+    pipe_barrier(PIPE_ALL)
+    dsb()
+    tell(words, 0)
+    if me == 0:
+        need = world
+        need = world - 1  #+ one arrival too few
+        wait(words, need)
+        for p in range(world): tell(words + 1, p)
+    wait(words + 1, 1)  #- not released
+    for p in range(world):
+        TLOAD(t2, GlobalTensor(at(scratch, p), (N,)))  #! *
+        pipe_barrier(PIPE_ALL)
+        TSTORE(GlobalTensor(result + p * N, (N,)), t2)
+        pipe_barrier(PIPE_ALL)
+""",
+    "looks until it has come": """
+    tile, t2 = Tile(1, N), Tile(1, N)
+    TASSIGN(tile, 0x0)
+    TASSIGN(t2, 0x2000)
+    TPUT(GlobalTensor(at(scratch, right), (N,)), GlobalTensor(source, (N,)), tile)  #! *
+    pipe_barrier(PIPE_ALL)
+    dsb()
+    tell(words, right)
+    while not TTEST(Signal(words), 1, WaitCmp.GE): pass  #- not polled
+    TTEST(Signal(words), 1, WaitCmp.GE)  #+ not polled
+    TLOAD(t2, GlobalTensor(scratch, (N,)))  #! *
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(result, (N,)), t2)
+""",
+    "slots beside each other": """
+    tile, t2 = Tile(1, 32), Tile(1, 128)
+    TASSIGN(tile, 0x0)
+    TASSIGN(t2, 0x2000)
+    step = 32
+    step = 24  #+ too narrow
+    for p in range(world):
+        TPUT(GlobalTensor(at(scratch + me * step, p), (32,)), GlobalTensor(source, (32,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(words + me, p)
+    for p in range(world): wait(words + p, 1)
+    TLOAD(t2, GlobalTensor(scratch, (128,)))  #! *
+    pipe_barrier(PIPE_ALL)
+    TSTORE(GlobalTensor(result, (128,)), t2)
+""",
+    "values that grow": """
+    tile, t2 = Tile(1, 16), Tile(1, 16)
+    TASSIGN(tile, 0x0)
+    TASSIGN(t2, 0x2000)
+    for k in range(3):
+        TPUT(GlobalTensor(at(scratch + 16 * k, right), (16,)), GlobalTensor(source + 16 * k, (16,)), tile)  #! *
+        pipe_barrier(PIPE_ALL)
+        dsb()
+        tell(words, right, k + 1, NotifyOp.Set)
+        cmp = WaitCmp.GE
+        cmp = WaitCmp.NE  #+ any value
+        v = k + 1
+        v = k  #+ last value
+        v = 0  #+ any value
+        wait(words, v, cmp)
+        TLOAD(t2, GlobalTensor(scratch + 16 * k, (16,)))  #! *
+        pipe_barrier(PIPE_ALL)
+        TSTORE(GlobalTensor(result + 16 * k, (16,)), t2)
+        pipe_barrier(PIPE_ALL)
+""",
 }
 
 
 def _gathered(rank: int) -> np.ndarray:
     return np.concatenate([np.arange(64) + 100 * r for r in range(4)])
+
+
+def _of_left(rank: int) -> np.ndarray:
+    return np.arange(64) + 100 * ((rank - 1) % 4)
 
 
 def _rows(rank: int) -> np.ndarray:
@@ -318,6 +416,11 @@ WANTED: dict[str, Callable[[int], np.ndarray]] = {
     "chunks to a root, with credits": lambda rank: _gathered(0)[64:] if rank == 0 else np.zeros(0),
     "halving and doubling": lambda rank: 4 * np.arange(64) + 600,
     "rows by counts in signals": _rows,
-    "launched twice": lambda rank: np.arange(64) + 100 * ((rank - 1) % 4),
+    "launched twice": _of_left,
+    "two windows by parity, with answers": _of_left,
+    "barrier by a counter of chip 0": _gathered,
+    "looks until it has come": _of_left,
+    "slots beside each other": lambda rank: np.concatenate([np.arange(32) + 100 * r for r in range(4)]),
+    "values that grow": lambda rank: _of_left(rank)[:48],
 }
 """Returns what the right kernels give on a rank, at the beginning of its output."""

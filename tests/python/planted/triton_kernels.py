@@ -2181,8 +2181,8 @@ def k(seq, data, head, tail, out, P: tl.constexpr, M: tl.constexpr, S: tl.conste
             slot = t % S
             want = t
             want = t - S  #+ no room
-            s = tl.atomic_add(seq + slot, 0, sem="acquire")
-            while s < want: s = tl.atomic_add(seq + slot, 0, sem="acquire")
+            s = tl.atomic_add(seq + slot, 0, sem="acquire")  #! no room
+            while s < want: s = tl.atomic_add(seq + slot, 0, sem="acquire")  #! no room
             tl.store(data + slot, pid * M + m)  #! *
             sem: tl.constexpr = "release"
             sem: tl.constexpr = "relaxed"  #+ relaxed
@@ -2581,5 +2581,244 @@ for call in range(3):
     cur.wait_stream(s)
 torch.cuda.synchronize()
 assert out.item() == 2
+""",
+    "data and flags that are packed and put": """
+@triton_dist.jit
+def pack(x, pk, flag, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    src = tl.load(x + i, mask=i < n, other=0)
+    j = tl.arange(0, 2 * B)
+    both = tl.interleave(src, tl.full((B,), 0, tl.int32) + flag)
+    tl.store(pk + j, both, mask=j < 2 * n)
+@triton_dist.jit
+def ll(x, pk, box, out, flag, n, B: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pack(x, pk, flag, n, B)  #! *
+    __syncthreads()
+    for q in range(1, W):
+        shmem.putmem_nbi_block(box + me * 2 * n, pk, n * 8, (me + q) % W)  #! *
+    t = tid(0)
+    for q in range(1, W):
+        r = (me + W - q) % W
+        if t < n // 2:
+            place = box + r * 2 * n + t * 4
+            a, f, b, g = load_v4_u32(place)  #! *
+            while f != flag or g != flag: a, f, b, g = load_v4_u32(place)  #! *
+            st(out + r * n + 2 * t, a)
+            st(out + r * n + 2 * t + 1, b)
+n = 16
+box, pk = cleared(2 * world * 2 * n, torch.int32), nvshmem_create_tensor((2, 2 * n), torch.int32)
+nvshmem_barrier_all_on_stream()
+for seq in range(1, 5):
+    x = (torch.arange(n, dtype=torch.int32) + 100 * rank + seq).cuda()
+    out = torch.zeros(world * n, dtype=torch.int32).cuda()
+    half = seq % 2
+    half = 0  #+ one half
+    ll[(1,)](x, pk[seq % 2], box[half * world * 2 * n:], out, seq, n, 16, world)
+    for r in range(world):
+        if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
+""",
+    "a word put by itself as a flag": """
+@triton_dist.jit
+def send(x, one, box, flag, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right = (me + 1) % W
+    shmem.putmem_nbi_block(box, x, N * 4, right)  #! *
+    shmem.fence()  #- no order
+    __syncthreads()
+    shmem.putmem_nbi_block(flag, one, 4, right)
+    if tid(0) == 0:
+        while ld(flag, "sys", "acquire") != 1: pass  #- no wait
+    __syncthreads()
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(box + i))  #! *
+N = 16
+x, box, one, flag = sym(N), sym(N), nvshmem_create_tensor((1,), torch.int32), cleared(1, torch.int32)
+x.copy_(torch.arange(N).cuda() + 100.0 * rank)
+one.fill_(1)
+out = torch.zeros(N).cuda()
+nvshmem_barrier_all_on_stream()
+send[(1,)](x, one, box, flag, out, N, world)
+assert out.tolist() == [i + 100.0 * ((rank - 1) % world) for i in range(N)]
+nvshmem_barrier_all_on_stream()
+""",
+    "int_p as a flag": """
+@triton_dist.jit
+def send(x, box, flag, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right = (me + 1) % W
+    shmem.putmem_block(box, x, N * 4, right)  #! *
+    shmem.fence()  #- no fence
+    __syncthreads()
+    if tid(0) == 0:
+        shmem.int_p(flag, 1, right)
+        while ld(flag, "sys", "acquire") != 1: pass  #- no wait
+    __syncthreads()
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(box + i))  #! *
+N = 16
+x, box, flag = sym(N), sym(N), cleared(1, torch.int32)
+x.copy_(torch.arange(N).cuda() + 100.0 * rank)
+out = torch.zeros(N).cuda()
+nvshmem_barrier_all_on_stream()
+send[(1,)](x, box, flag, out, N, world)
+assert out.tolist() == [i + 100.0 * ((rank - 1) % world) for i in range(N)]
+nvshmem_barrier_all_on_stream()
+""",
+    "two slots, a word for each, and credits": """
+@triton_dist.jit
+def pipe(x, ring, full, free, out, C, N: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right = (me + 1) % W
+    left = (me + W - 1) % W
+    i = tl.arange(0, N)
+    for c in range(C):
+        slot = c % D
+        if c >= D:
+            shmem.signal_wait_until(free, shmem.NVSHMEM_CMP_GE, c - D + 1)  #- no credit, one credit too few
+            shmem.signal_wait_until(free, shmem.NVSHMEM_CMP_GE, c - D)  #+ one credit too few  #! one credit too few
+        at, word = ring + slot * N, full + slot
+        shmem.putmem_signal_nbi_block(at, x + c * N, N * 4, word, c + 1, shmem.NVSHMEM_SIGNAL_SET, right)  #! *
+        shmem.signal_wait_until(word, shmem.NVSHMEM_CMP_EQ, c + 1)  #- no wait, not 0  #! no credit, one credit too few
+        shmem.signal_wait_until(word, shmem.NVSHMEM_CMP_NE, 0)  #+ not 0
+        __syncthreads()
+        tl.store(out + c * N + i, tl.load(ring + slot * N + i))  #! *
+        __syncthreads()  #- released before read
+        if tid(0) == 0: shmem.signal_op(free, 1, shmem.NVSHMEM_SIGNAL_ADD, left)
+N, D, C = 16, 2, 6
+x, ring, full, free = sym(C * N), sym(D * N), cleared(2), cleared(1)
+x.copy_(torch.arange(C * N).cuda() + 1000.0 * rank)
+out = torch.zeros(C * N).cuda()
+nvshmem_barrier_all_on_stream()
+pipe[(1,)](x, ring, full, free, out, C, N, D, world)
+assert out.tolist() == [i + 1000.0 * ((rank - 1) % world) for i in range(C * N)]
+nvshmem_barrier_all_on_stream()
+""",
+    "a put to the own rank, a fence and an own word": """
+@triton_dist.jit
+def k(x, box, words, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    pid = tl.program_id(0)
+    i = tl.arange(0, N)
+    if pid == 0:
+        shmem.putmem_nbi_block(box, x, N * 4, me)  #! no wait
+        shmem.fence()
+        __syncthreads()
+        if tid(0) == 0: st(words, 1, "sys", "release")
+    else:
+        if tid(0) == 0:
+            while ld(words, "sys", "acquire") != 1: pass  #- no wait
+        __syncthreads()
+        tl.store(out + i, tl.load(box + i))  #! no wait
+N = 16
+x, box, words, out = sym(N), sym(N), cleared(1, torch.uint64), torch.zeros(N).cuda()
+x.copy_(torch.arange(N).cuda() + 100.0 * rank)
+nvshmem_barrier_all_on_stream()
+k[(2,)](x, box, words, out, N, world)
+assert out.tolist() == [i + 100.0 * rank for i in range(N)]
+""",
+    "rows of experts, their counts ahead": """
+@triton_dist.jit
+def counts(cnt, all_cnt, cw, call, W: tl.constexpr):
+    me = dl.rank()
+    p = tl.program_id(0)
+    shmem.putmem_signal_block(all_cnt + me, cnt + p, 4, cw + me, call, shmem.NVSHMEM_SIGNAL_SET, p)  #! *
+@triton_dist.jit
+def dispatch(x, offs, cnt, box, words, call, CAP: tl.constexpr, H: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    p = tl.program_id(0)
+    n = tl.load(cnt + p)
+    o = tl.load(offs + p)
+    base = me * CAP
+    base = me * (CAP - 1)  #+ slots overlap
+    shmem.putmem_nbi_block(box + base * H, x + o * H, n * H * 4, p)  #! *
+    shmem.fence()  #- no fence
+    __syncthreads()
+    if tid(0) == 0: shmem.signal_op(words + me, call, shmem.NVSHMEM_SIGNAL_SET, p)
+@triton_dist.jit
+def combine(box, all_cnt, cw, words, out, got, call, CAP: tl.constexpr, H: tl.constexpr, W: tl.constexpr):
+    r = tl.program_id(0)
+    h = tl.arange(0, H)
+    shmem.signal_wait_until(cw + r, shmem.NVSHMEM_CMP_GE, call)
+    shmem.signal_wait_until(words + r, shmem.NVSHMEM_CMP_GE, call)  #- rows not awaited, wrong value
+    shmem.signal_wait_until(words + r, shmem.NVSHMEM_CMP_GE, 1)  #+ wrong value
+    __syncthreads()
+    n = tl.load(all_cnt + r)  #! *
+    tl.store(got + r, n)
+    for k in range(n):
+        tl.store(out + (r * CAP + k) * H + h, tl.load(box + (r * CAP + k) * H + h) * 2)  #! *
+T, H, CAP = 12, 16, 3
+x, box = sym(T * H), sym(world * CAP * H)
+cnt, all_cnt = nvshmem_create_tensor((world,), torch.int32), nvshmem_create_tensor((world,), torch.int32)
+cw, words = cleared(world), cleared(world)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    table = [[1 + (r + p + call) % 3 for p in range(world)] for r in range(world)]
+    c = torch.tensor(table[rank], dtype=torch.int32)
+    cnt.copy_(c.cuda())
+    o = [sum(table[rank][:p]) for p in range(world)]
+    offs = torch.tensor(o, dtype=torch.int32).cuda()
+    x.copy_(torch.arange(T * H).cuda() + 1000.0 * rank + call)
+    out, got = torch.zeros(world * CAP * H).cuda(), torch.zeros(world, dtype=torch.int32).cuda()
+    counts[(world,)](cnt, all_cnt, cw, call, world)
+    dispatch[(world,)](x, offs, cnt, box, words, call, CAP, H, world)
+    combine[(world,)](box, all_cnt, cw, words, out, got, call, CAP, H, world)
+    nvshmem_barrier_all_on_stream()
+    for r in range(world):
+        o = sum(table[r][:rank]) * H
+        want = [2 * (o + i + 1000.0 * r + call) for i in range(table[r][rank] * H)]
+        assert out[r * CAP * H:r * CAP * H + len(want)].tolist() == want, (rank, r)
+""",
+    "slots of several receivers, with credits": """
+@triton_dist.jit
+def send(x, ring, full, free, C, N: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    if me == 0:
+        for c in range(C):
+            slot = c % D
+            if c >= D:
+                for r in range(1, W): shmem.signal_wait_until(free + r, 5, c - D + 1)  #- one word for all
+                shmem.signal_wait_until(free, 5, (W - 1) * (c - D + 1))  #+ one word for all  #! one word for all
+            for r in range(1, W):
+                shmem.putmem_signal_block(ring + slot * N, x + c * N, N * 4, full, 1, 10, r)  #! *
+                shmem.quiet()  #- no quiet
+@triton_dist.jit
+def take(ring, full, free, out, C, N: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    if me > 0:
+        for c in range(C):
+            slot = c % D
+            shmem.signal_wait_until(full, 5, c + 1)  #! no quiet
+            __syncthreads()
+            tl.store(out + c * N + i, tl.load(ring + slot * N + i))  #! *
+            __syncthreads()
+            w = me
+            w = 0  #+ one word for all
+            if tid(0) == 0: shmem.signal_op(free + w, 1, shmem.NVSHMEM_SIGNAL_ADD, 0)  #! one word for all
+N, D, C = 8, 2, 6
+x, ring, full, free = sym(C * N), sym(D * N), cleared(1), cleared(world)
+x.copy_(torch.arange(C * N).cuda())
+out = torch.zeros(C * N).cuda()
+nvshmem_barrier_all_on_stream()
+if rank == 0: send[(1,)](x, ring, full, free, C, N, D, world)
+else: take[(1,)](ring, full, free, out, C, N, D, world)
+torch.cuda.synchronize()
+if rank: assert out.tolist() == list(range(C * N))
+nvshmem_barrier_all_on_stream()
+""",
+    "a maximum of blocks": """
+@triton.jit
+def best(x, top, N: tl.constexpr):
+    pid = tl.program_id(0)
+    v = tl.max(tl.load(x + pid * N + tl.arange(0, N)))
+    tl.atomic_max(top, v)  #- looked for and stored, looked for and exchanged
+    if v > ld(top): st(top, v)  #+ looked for and stored  #! looked for and stored
+    if v > ld(top): tl.atomic_xchg(top, v)  #+ looked for and exchanged  #! looked for and exchanged
+
+x = (torch.arange(64, dtype=torch.int32).cuda() * 37) % 64
+top = torch.zeros(1, dtype=torch.int32).cuda()
+best[(4,)](x, top, 16)
+assert top.item() == 63
 """,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.torch.device import deferral, device_program_memory, ordering, places, storages, streams
+from torchemu.frontends.torch.device.ground import RankLocal, memory_use
 from torchemu.frontends.torch.memory import whole
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime import buffer
@@ -49,6 +51,27 @@ def _memory_of(tensor: torch.Tensor) -> StorageMemory:
     if known is None or known.address != address or known.nbytes != nbytes:
         known = storage._memory = StorageMemory(address, nbytes)
     return known
+
+
+class _Used(list[tuple[Any, Any]]):
+    """The storages of buffers that launches use, each with its launch, where uses of freed memory are looked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        memory_use.current().in_kernels = self.left
+
+    def left(self) -> Iterator[Any]:
+        """Tells the pieces of memory of the storages that only buffers of launches which are not over have."""
+        self[:] = [(storage, launch) for storage, launch in self if not launch.over]
+        counts = Counter(id(storage) for storage, _ in self)
+        for storage, _ in self:
+            piece = getattr(storage, "_piece", None)
+            users = torch._C._storage_Use_Count(storage._cdata)
+            if piece is not None and users <= 1 + counts[id(storage)]:  # 1: its object in Python
+                yield piece
+
+
+_used: RankLocal[_Used] = RankLocal(_Used)
 
 
 class TensorBuffer:
@@ -198,6 +221,8 @@ class Tensors(buffer.TensorClass):
         for used in buffers:
             if isinstance(used, TensorBuffer):
                 device_program_memory.note(used.tensor.untyped_storage(), launch)
+                if used.world.ordered:
+                    _used.get().append((used.tensor.untyped_storage(), launch))
 
 
 class WithoutElements(Tensors):

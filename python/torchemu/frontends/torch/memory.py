@@ -86,6 +86,9 @@ def whole(storage: torch.UntypedStorage) -> int:
         noted: memory_notes.Noted | None = getattr(storage, "_noted", None)
         if noted:
             memory_notes.tell(runtime.current(), number, noted)
+        piece = getattr(storage, "_piece", None)
+        if piece is not None and world.ordered:
+            piece.know(number)
     return known[0].number
 
 

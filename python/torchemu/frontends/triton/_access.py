@@ -301,6 +301,7 @@ def update(
     size = kind.itemsize
     program.account.spent += program.rates.latency
     program.pay()
+    program.arrive_home(use in (ATOMIC, RELEASES))
     program.release(use in (ATOMIC, RELEASES))
     program.flush()
     old = np.empty(flat.shape, kind)

@@ -404,6 +404,13 @@ def check(condition: Any, text: Any = "") -> None:
         raise AssertionError(text)
 
 
+def drop() -> None:
+    """Notes that the program makes no use of what the exchange finds that comes now."""
+    program = running()
+    if program is not None:
+        program.drops = True
+
+
 def enter() -> None:
     """Notes that a function of the kernel begins: operations are at its lines, unless it is a library's."""
     program = running()

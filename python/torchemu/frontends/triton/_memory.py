@@ -225,7 +225,10 @@ def atomic(name: str, pointer: Any, values: Sequence[Any], mask: Any, sem: Any, 
     ]
     out = np.zeros(shape, kind.numpy)
     if name == "xchg":
-        note_update(program, values[0], flat, kind.itemsize)
+        note_update(program, values[0], flat, kind.itemsize, not program.drops)
+        program.drops = False
+    for address in flat.tolist() if program.looked else ():
+        program.looked.pop(address, None)  # what an atomic operation finds counts from now on
     if flat.size and (p.shape or p.lanes or program.active().any()):
         with program.hearing():
             old = changed_words(program, name, flat, [np.ravel(v) for v in each], kind, bool(p.shape), use)

@@ -173,6 +173,8 @@ class Block(Program):
         self.parts = launch.parts
         self.rates = launch.rates
         self.checks = launch.checks
+        self.drops = False  # what the next exchange finds is not used
+        self.looked: dict[int, Any] = {}  # the last look at each word that no atomic operation has come after
         self.account = _clock.Account()
         self.mask: np.ndarray | None = None
         self.effects = 0
@@ -182,6 +184,7 @@ class Block(Program):
         self.asked: set[int] = set()
         self.landing = False  # something that it has stored or put afar has to be over at its end
         self._stored = self._fenced = False  # something that it has stored afar may be under way; a fence is after it
+        self._sent = self._ordered = False  # the same of what it has put into its own rank's memory
         self.all = np.ones(self.threads, bool)
         self.last: Part | None = None
         self.site = launch.site
@@ -273,9 +276,22 @@ class Block(Program):
         self.landing = self._stored = True
         self._fenced = False
 
+    def put_home(self) -> None:
+        """Notes a put into its own rank's memory, which a fence has before what it changes there itself."""
+        self._sent, self._ordered = True, False
+
+    def arrive_home(self, tells: bool) -> None:
+        """Waits, before it changes a word of its own rank, for what it has put there before a fence."""
+        if not self._sent or not self._ordered:
+            return
+        self._sent = False
+        self.call(go.PrimOrder, "own")
+        if not tells:
+            self.fence()
+
     def fence(self) -> None:
         """Makes what it has stored and sent to a rank land before what it sends there from now on."""
-        self._fenced = True
+        self._fenced = self._ordered = True
         self.step(FENCE, self.line())
 
     def release(self, tells: bool) -> None:

@@ -266,6 +266,14 @@ class _Body(ast.NodeTransformer):
         parts = [node.test] + ([node.msg] if node.msg is not None else [])
         return ast.Expr(value=_control_call("check", *[self.visit(p) for p in parts]))
 
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        """Notes of an exchange that what it finds is not used."""
+        statement = ast.Expr(value=self.visit(node.value))
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        if not isinstance(called, ast.Attribute) or called.attr != "atomic_xchg":
+            return statement
+        return [ast.Expr(value=_control_call("drop")), statement]
+
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Makes numbers values."""
         return ast.Assign(targets=node.targets, value=_control_call("let", self.visit(node.value)))

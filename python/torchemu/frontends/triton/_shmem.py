@@ -150,9 +150,10 @@ def put(
     program.effects += 1
     values = (to, source, nbytes, pe, word if word is not None else 0, signal[1] if signal else 0)
     for a, b, n, peer, at, value in each(group, *values):
-        _put_one(
-            program, what, later, (on(program, a, peer), b, n), (on(program, at, peer) if signal else 0, op, value)
-        )
+        place = on(program, a, peer)
+        if rank_of(place) == program.launch.rank:
+            program.put_home()
+        _put_one(program, what, later, (place, b, n), (on(program, at, peer) if signal else 0, op, value))
         if not later and not _near(program, peer):
             program.call(go.PrimOrder, "quiet")
     meet(group)

@@ -174,6 +174,7 @@ def _put_here(address: int, value: np.ndarray, what: str, use: int) -> None:
     if part is None or address + size > part.end:
         _access.read(program, np.array([address]), value.dtype, what)
         return
+    program.arrive_home(use == _access.RELEASES)
     program.release(use == _access.RELEASES)
     program.flush()
     place = (address - part.start) // size

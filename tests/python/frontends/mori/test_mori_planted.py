@@ -105,6 +105,29 @@ z = target + 1
 x.add_(1)
 print(z.sum())
 """,
+    "transfers to slots of all": """
+engine = IOEngine(key=f"engine {rank}", config=IOEngineConfig(host="127.0.0.1", port=8080))
+engine.create_backend(BackendType.RDMA, RdmaBackendConfig(qp_per_transfer=2))
+box = torch.zeros(world * n, device="cuda")
+engines = exchanged(engine.get_engine_desc().pack())
+local, home = engine.register_torch_tensor(x), engine.register_torch_tensor(box)
+targets, sent = exchanged(home.pack()), []
+torch.cuda.synchronize()
+dist.barrier()
+for pe in range(world):
+    if pe == rank: continue
+    engine.register_remote_engine(EngineDesc.unpack(engines[pe]))
+    writes = engine.create_session(local, MemoryDesc.unpack(targets[pe]))
+    at = 4 * n * rank
+    at = 4 * n * rank - 64 * (rank > 0)  #+ slots overlap
+    sent.append(writes.write(0, at, 4 * n, engine.allocate_transfer_uid()))  #! slots overlap, read early
+engine.wait_all(sent, 60000)
+dist.barrier()  #- read early
+y = box + 1  #! read early
+torch.cuda.synchronize()
+dist.barrier()
+print(y.sum())
+""",
 }
 
 RUNS = [(torch, name) for torch in TORCHES for name in PROGRAMS]

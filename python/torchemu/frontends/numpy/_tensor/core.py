@@ -432,7 +432,7 @@ def adopted(
         t._storage = Storage(world, array, reach_of(array))
         t._strides = tuple([s // kind.itemsize for s in array.strides])
     if not where.is_host:
-        memory_use.current().take(t._storage, t._storage.nbytes)
+        t._storage.piece = memory_use.current().take(t._storage, t._storage.nbytes)
     return t
 
 

@@ -80,7 +80,7 @@ def allocated(shape: Sequence[int], kind: dtypes.dtype, where: Device, world: ru
     t = object.__new__(Tensor)
     t._storage = Storage.zeros(world, kind, math.prod(shape))
     if not where.is_host:
-        memory_use.current().take(t._storage, nbytes)
+        t._storage.piece = memory_use.current().take(t._storage, nbytes)
     t._shape, t.dtype, t.device = tuple(shape), kind, where
     return t
 

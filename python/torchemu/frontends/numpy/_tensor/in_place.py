@@ -55,4 +55,10 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 @method
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Nothing: memory is not used again while an operation needs it."""
+    """Has a stream's work over before the tensor's memory is given to others.
+
+    Here it is not used again while an operation needs it, but races are looked for as if it were.
+    """
+    piece = self._storage.piece
+    if piece is not None and self._storage.world.ordered:
+        piece.waited.append(stream.stream_id)

@@ -41,6 +41,9 @@ def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = 
     noted = not context.streams and _note(name, reads, writes, context)
     if not taken and not given and not (noted and waits):
         return
+    for t in (*taken, *given):
+        if t._storage.piece is not None:
+            t._storage.piece.know(t._number)
     on_host = not noted and not any(t.device.is_sip for t in (*taken, *given))
     go.Touch(
         context.world.handle,

@@ -17,6 +17,7 @@ from torchemu.frontends.numpy._shape import row_major
 from torchemu.runtime import memory_notes
 from torchemu.runtime.buffer import elements
 from torchemu.runtime.memory_notes import Noted
+from torchemu.runtime.memory_use import Piece
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy._tensor.core import Tensor
@@ -57,6 +58,7 @@ class Storage:
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
         launcher, launch: the rank that launched the kernel which wrote it last, if any, and the launch's number there.
         version: how often operations have written into it.
+        piece: its share of the device's memory; None on the host.
         noted: what the core is to be told of, once it knows the storage, where uses that nothing orders are looked for.
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
     """
@@ -71,6 +73,7 @@ class Storage:
     launch: int = 0
     version: int = 0
     noted: Noted | None = None
+    piece: Piece | None = None
     _owner: np.ndarray | None
     _bytes: np.ndarray | None = None
     _handles: dict[dtypes.dtype, Handle] | None = None

@@ -18,9 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.hooks import RemovableHandle
 
 from torchemu.frontends.torch import unwaited_uses
-from torchemu.frontends.torch.device import deferral, places, streams, waits
+from torchemu.frontends.torch.device import deferral, ordering, places, streams, waits
 from torchemu.frontends.torch.device.deferral import tensors
-from torchemu.frontends.torch.device.ground import context
+from torchemu.frontends.torch.device.ground import context, memory_use
 from torchemu.frontends.torch.device.operations import Operation, of
 from torchemu.runtime import capture as captures
 from torchemu.runtime.launches import graph_launch
@@ -101,7 +101,7 @@ class CUDAGraph:
         self._tell("replay_start")
         own = streams.current_stream()
         try:
-            with torch.no_grad(), graph_launch():
+            with torch.no_grad(), graph_launch(), memory_use.current().apart():
                 for stream, again in self._steps:
                     with torch.cuda.stream(own if stream is None else stream):
                         again()
@@ -283,6 +283,7 @@ def _do_again(func: Any, args: Sequence[Any], kwargs: dict[str, Any], into: Sequ
             target.copy_(made)
         else:
             ctypes.memmove(to.data_ptr(), of.data_ptr(), of.nbytes())
+            ordering.overwrote(context(), func._schema.name.partition("::")[2], target)
 
 
 def is_capturing() -> bool:

@@ -98,6 +98,18 @@ def touch_copy(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, 
     _tell(rank, "to" if made else "copy_", _kept(reads), _kept([target]), not late)
 
 
+def overwrote(rank: Context, name: str, target: torch.Tensor) -> None:
+    """Notes, or tells the core, what a graph that is put on the stream again writes into memory of its own.
+
+    Raises:
+        RaceError: nothing orders it and another use of the same memory.
+    """
+    if rank.world.ordered:
+        _tell(rank, name, [], _kept([target]), False)
+    else:
+        wrote(rank, name, [target])
+
+
 def _kept(tensors: Sequence[Any]) -> list[torch.Tensor]:
     """Returns the tensors in memory that is looked after: that of devices, and what copies use of the host's."""
     return [

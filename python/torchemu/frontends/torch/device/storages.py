@@ -173,6 +173,13 @@ def _resize(self: Any, nbytes: int) -> Any:
     return self
 
 
+def record_stream(self: torch.Tensor, stream: Any) -> None:
+    """Has a stream's work over before the tensor's memory is given to others."""
+    piece = getattr(self.untyped_storage(), "_piece", None)
+    if piece is not None and context().world.ordered:
+        piece.waited.append(int(stream.stream_id))
+
+
 def count_again(storage: Any, before: int) -> None:
     """Counts the memory of a storage that had so many bytes before.
 

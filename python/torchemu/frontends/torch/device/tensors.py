@@ -95,7 +95,7 @@ def put(replaced: Replacements) -> None:
             "is_cpu": property(lambda self: self.device.type == "cpu"),
             "data_ptr": storages.data_ptr,
             "is_meta": _IS_META,
-            "record_stream": lambda self, stream: None,
+            "record_stream": storages.record_stream,
             "_make_wrapper_subclass": staticmethod(_wrapper_subclass),
         },
     )

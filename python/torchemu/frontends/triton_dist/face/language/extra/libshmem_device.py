@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from torchemu.frontends.triton import _access, _shmem
+from torchemu.frontends.triton import _shmem
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._program import current
 from torchemu.frontends.triton._shmem import THREAD, Rocm, variants
+from torchemu.frontends.triton._threads import SET, send_signal
 from torchemu.frontends.triton._values import plain, tensor
 
 NVSHMEM_CMP_EQ, NVSHMEM_CMP_NE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_GE = range(6)
@@ -72,8 +73,7 @@ def int_p(dest: Any, value: Any, pe: Any) -> None:
     program.pay()
     program.effects += 1
     for at, number, peer in _shmem.each(THREAD, _shmem.pointer(dest, "dest"), cast(value, t.int32), pe):
-        place = np.array([_shmem.on(program, at, peer)], np.int64)
-        _access.scatter(program, place, np.array([number], np.int32), "int_p", False)
+        send_signal(program, _shmem.on(program, at, peer), 4, SET, number)
 
 
 def remote_ptr(dest: Any, pe: Any) -> tensor:
