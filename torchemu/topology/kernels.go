@@ -18,6 +18,8 @@ type kernelsConfig struct {
 
 	Collective share `yaml:"collective"`
 
+	Convolution *convolutionConfig `yaml:"convolution"`
+
 	Operations operationsConfig `yaml:"operations"`
 }
 
@@ -54,6 +56,29 @@ type sustainedConfig struct {
 	After span   `yaml:"after"`
 }
 
+// convolutionConfig is [Convolution].
+type convolutionConfig struct {
+	Step      count           `yaml:"step"`
+	Tile      span            `yaml:"tile"`
+	Split     span            `yaml:"split"`
+	Weight    factor          `yaml:"weight"`
+	Pointwise pointwiseConfig `yaml:"pointwise"`
+	Convert   each            `yaml:"convert"`
+	Direct    each            `yaml:"direct"`
+	Depthwise passesConfig    `yaml:"depthwise"`
+	Last      passesConfig    `yaml:"channels_last"`
+}
+
+type pointwiseConfig struct {
+	Split   span   `yaml:"split"`
+	Rounded factor `yaml:"rounded"`
+}
+
+type passesConfig struct {
+	Forward  each `yaml:"forward"`
+	Backward each `yaml:"backward"`
+}
+
 // share is a part of a whole, less than all.
 type share float64
 
@@ -78,12 +103,36 @@ type Kernels struct {
 	After      int64   // time in which two thirds of that have come
 	Collective float64 // share of the units' rates that a collective takes from kernels beside it
 
+	Convolution *Convolution // nil: convolutions take their operations at the full rate
+
 	operations operationsConfig
 
 	// Factors for 16-bit products of which a row in memory is no multiple of 8 elements long: an even one, an odd one, and
 	// an odd one of the result where those of the operands are even.
 	Even, Odd, OddResult float64
 }
+
+// Convolution is what convolutions take, see network.ConvolutionCost. Times are picoseconds; operations are the vector
+// units'.
+type Convolution struct {
+	Step   int64   // bytes of channels that a tile takes at a time, of each element of a kernel
+	Tile   int64   // of every tile, for each byte of an element
+	Split  int64   // of a gradient by weights whose depth is split among PEs
+	Weight float64 // how much slower gradients by weights are whose operands of float32 are rounded
+
+	PointwiseSplit   int64   // as Split, where kernels have one element
+	PointwiseRounded float64 // how much slower products for such kernels are whose operands of float32 are rounded
+
+	Convert float64 // operations for an element of images that are converted
+	Direct  float64 // operations for each one of a convolution that is made without the matrix units; 0: none is
+
+	// Operations for each element of a kernel where every channel is a group of its own, of results and of gradients, for
+	// images channel by channel and for those with the channels last.
+	Depthwise, Last Passes
+}
+
+// Passes are operations for results and for gradients.
+type Passes struct{ Forward, Backward float64 }
 
 // Kernels is nil in a topology without a kernels section.
 func (t *Topology) Kernels() *Kernels { return t.kernels }
@@ -113,10 +162,23 @@ func newKernels(c *kernelsConfig) *Kernels {
 		operations: c.Operations,
 		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
-		Collective: float64(c.Collective),
-		Even:       max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
+		Collective: float64(c.Collective), Convolution: newConvolution(c.Convolution),
+		Even: max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
 	}
 }
+
+func newConvolution(c *convolutionConfig) *Convolution {
+	if c == nil {
+		return nil
+	}
+	return &Convolution{
+		Step: max(1, int64(c.Step)), Tile: c.Tile.picoseconds(), Split: c.Split.picoseconds(), Weight: max(1, float64(c.Weight)),
+		PointwiseSplit: c.Pointwise.Split.picoseconds(), PointwiseRounded: max(1, float64(c.Pointwise.Rounded)),
+		Convert: float64(c.Convert), Direct: float64(c.Direct), Depthwise: newPasses(c.Depthwise), Last: newPasses(c.Last),
+	}
+}
+
+func newPasses(c passesConfig) Passes { return Passes{float64(c.Forward), float64(c.Backward)} }
 
 // WithKernels is the same topology with another kernels section, and other rates of the matrix units in 10^12 operations
 // per second of a PE.
@@ -134,8 +196,21 @@ func (k *Kernels) Spec() map[string]any {
 		"sustained": map[string]any{"drop": k.Drop, "after": nano(k.After)},
 		"unaligned": map[string]any{"2": k.Even, "1": k.Odd, "result": k.OddResult}, "collective": k.Collective,
 	}
+	if k.Convolution != nil {
+		tree["convolution"] = k.Convolution.spec()
+	}
 	if len(k.operations) > 0 {
 		tree["operations"] = k.operations
 	}
 	return tree
+}
+
+func (c *Convolution) spec() map[string]any {
+	return map[string]any{
+		"step": c.Step, "tile": nano(c.Tile), "split": nano(c.Split), "weight": c.Weight,
+		"pointwise": map[string]any{"split": nano(c.PointwiseSplit), "rounded": c.PointwiseRounded},
+		"convert":   c.Convert, "direct": c.Direct,
+		"depthwise":     map[string]any{"forward": c.Depthwise.Forward, "backward": c.Depthwise.Backward},
+		"channels_last": map[string]any{"forward": c.Last.Forward, "backward": c.Last.Backward},
+	}
 }

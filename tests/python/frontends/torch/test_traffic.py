@@ -219,3 +219,79 @@ def test_rows_in_memory_decide_what_products_take(tmp_path, data):
             parts = 2 if "bmm" in call else 1 / 16 if "mv" in call else 1  # the narrowest tile has 64 columns
             share = 1023 / 1024 if call.startswith(("narrow @", "F.linear(narrow", "most.t() @")) else 1
             assert took[call] - 2000 == pytest.approx(parts * share * factor * aligned, rel=2e-3), call
+
+
+CONVOLVED = "  convolution: {step: 64, tile: 1000, split: 5000, convert: 1, depthwise: {forward: 1}}\n"
+IMAGES, RESULTS, WEIGHTS = 2 * 32 * 64, 2 * 64 * 64, 64 * 9 * 32
+COPIES = [(IMAGES, IMAGES), (RESULTS, RESULTS), (WEIGHTS, 64 * 32 * 32)]  # of a kernel 9 elements take what 32 do
+PASSES = {  # kernels of convolutions with float16: their names and units, and elements that the vector units take
+    "F.conv2d(x, w, padding=1)": ["copies", "product"],
+    "F.conv2d(x, w, b, padding=1)": ["copies", "product", "add"],
+    "F.conv2d(last, w, padding=1)": ["product"],
+    "F.conv2d(last, w, b, padding=1)": ["product", "add"],
+    "gradients(x, [True, False, False])": ["copies", "product"],
+    "gradients(x, [False, True, False])": ["copies", "product"],
+    "gradients(x, [True, True, False])": ["copies", "product", "copies", "product"],
+    "gradients(last, [True, True, True])": ["product", "product", "sum"],
+    "gradients(last, [False, False, True])": ["sum"],
+    "F.conv2d(x, alone, groups=32, padding=1)": ["depthwise"],
+}
+
+
+def convolved(monkeypatch, tmp_path, calls, data):
+    """Returns the kernels of each call on a topology that says what convolutions take."""
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    path = tmp_path / "one.yaml"
+    path.write_text(TOPOLOGY + CONVOLVED, encoding="utf-8")
+    issued, kernels = noted(monkeypatch), {}
+    with world.opened(topology=str(path)), device.running(data=data):
+        x, w = torch.ones(2, 32, 8, 8, device="cuda").half(), torch.ones(64, 32, 3, 3, device="cuda").half()
+        grad = torch.ones(2, 64, 8, 8, device="cuda").half()
+
+        def gradients(images, mask):
+            bias, same = [64], [[1, 1], [1, 1], False, [0, 0], 1, mask]
+            return torch.ops.aten.convolution_backward(grad, images, w, bias, [1, 1], *same)
+
+        names = {
+            "torch": torch, "F": F, "x": x, "w": w, "b": grad[0, :, 0, 0].clone(), "gradients": gradients,
+            "last": x.to(memory_format=torch.channels_last), "alone": w[:32, :1].clone(), "line": x.flatten(2),
+            "single": w[:, :, 0].clone(), "turned": w.transpose(0, 1).contiguous(),
+        }  # fmt: skip
+        for call in calls:
+            issued.clear()
+            eval(call, names)
+            kernels[call] = issued[:]
+    return kernels
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_kernels_of_convolutions(monkeypatch, tmp_path, data):
+    for call, kinds in PASSES.items():
+        name = "convolution_backward" if call.startswith("gradients") else "convolution"
+        expected = {
+            "copies": [(name, 4 * n, taken, "vector") for n, taken in COPIES],
+            "product": [(name, 2 * (IMAGES + RESULTS + WEIGHTS), None, "float16")],
+            "add": [("add_", 2 * (2 * RESULTS + 64), RESULTS, "strided")],
+            "sum": [("sum", 2 * (RESULTS + 64), RESULTS, "strided")],
+            "depthwise": [(name, 2 * (2 * IMAGES + 32 * 9), IMAGES * 9, "vector")],
+        }  # fmt: skip
+        kernels = convolved(monkeypatch, tmp_path, [call], data)[call]
+        assert [(n, b, None if u == "float16" else o, u) for n, b, o, u in kernels] == [
+            kernel for kind in kinds for kernel in expected[kind]
+        ], call
+
+
+def test_convolutions_of_the_same_operands_differ_by_their_settings(monkeypatch, tmp_path):
+    """A stride of 4 makes a sixteenth of the elements; transposed convolutions are gradients of others."""
+    calls = ["F.conv2d(x, w, padding=1)", "F.conv2d(x, w, padding=1, stride=4)"]
+    first, second = (kernels[-1] for kernels in convolved(monkeypatch, tmp_path, calls, False).values())
+    assert first[1] - second[1] == 2 * 2 * 64 * (64 - 4)
+    assert second[2] < first[2]
+    turned = "F.conv_transpose2d(x, turned, padding=1)"
+    line = "F.conv1d(line, single, padding=1)"
+    found = convolved(monkeypatch, tmp_path, [calls[0], turned, line], False)
+    assert found[turned][0] == found[calls[0]][1], "the results are the images"
+    assert found[line][0] == found[calls[0]][0], "a line has the elements of an image"
+    assert found[line][2][2] == 64 * 32 * 32
