@@ -68,6 +68,22 @@ func ConvolutionCosts(worldHandle int64, convolution string) (costs string, err 
 	return string(text), err
 }
 
+// AttentionCosts lists, as JSON, what the kernels of a fused attention take on a SIP of a World, as ConvolutionCosts does.
+// The attention is JSON: the fields of network.Attention and its DType.
+func AttentionCosts(worldHandle int64, attention string) (costs string, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return "", err
+	}
+	launches, err := host.AttentionLaunches(w.Topology, attention)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(launches)
+	return string(text), err
+}
+
 // LaunchCopy puts a copy of so many bytes between the device and its host on a stream, like a kernel.
 func LaunchCopy(stream int64, bytes int64, toHost bool) (launch int64, err error) {
 	defer host.Guard(&err)

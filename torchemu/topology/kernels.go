@@ -19,6 +19,7 @@ type kernelsConfig struct {
 	Collective share `yaml:"collective"`
 
 	Convolution *convolutionConfig `yaml:"convolution"`
+	Attention   *attentionConfig   `yaml:"attention"`
 
 	Operations operationsConfig `yaml:"operations"`
 }
@@ -79,6 +80,26 @@ type passesConfig struct {
 	Backward each `yaml:"backward"`
 }
 
+// attentionConfig is [Attention].
+type attentionConfig struct {
+	Flash     fusedConfig `yaml:"flash"`
+	Efficient fusedConfig `yaml:"efficient"`
+	Beside    factor      `yaml:"beside"`
+}
+
+type fusedConfig struct {
+	Depth    count        `yaml:"depth"`
+	Forward  blocksConfig `yaml:"forward"`
+	Backward blocksConfig `yaml:"backward"`
+}
+
+type blocksConfig struct {
+	Side    count  `yaml:"side"`
+	Tile    span   `yaml:"tile"`
+	Score   span   `yaml:"score"`
+	Product factor `yaml:"product"`
+}
+
 // share is a part of a whole, less than all.
 type share float64
 
@@ -104,6 +125,7 @@ type Kernels struct {
 	Collective float64 // share of the units' rates that a collective takes from kernels beside it
 
 	Convolution *Convolution // nil: convolutions take their operations at the full rate
+	Attention   *Attention   // nil: attention does
 
 	operations operationsConfig
 
@@ -129,6 +151,35 @@ type Convolution struct {
 	// Operations for each element of a kernel where every channel is a group of its own, of results and of gradients, for
 	// images channel by channel and for those with the channels last.
 	Depthwise, Last Passes
+}
+
+// Attention is what fused attention takes, see network.AttentionCost: of elements of 16 and of 32 bits. Gradients move
+// Beside times the bytes of the queries in other kernels.
+type Attention struct {
+	Flash, Efficient Fused
+	Beside           float64
+}
+
+// Of is the kernels for elements of a size in bytes.
+func (a *Attention) Of(size int) Fused {
+	if size == 2 {
+		return a.Flash
+	}
+	return a.Efficient
+}
+
+// Fused is the kernels of one kind, with the least depth that they have.
+type Fused struct {
+	Depth             int
+	Forward, Backward Blocks
+}
+
+// Blocks is what a PE takes for a tile of so many rows, and for blocks of as many columns. Times are picoseconds.
+type Blocks struct {
+	Side    int
+	Tile    int64   // of every tile
+	Score   int64   // of every score
+	Product float64 // how much slower products are than at the full rate
 }
 
 // Passes are operations for results and for gradients.
@@ -163,7 +214,8 @@ func newKernels(c *kernelsConfig) *Kernels {
 		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
 		Collective: float64(c.Collective), Convolution: newConvolution(c.Convolution),
-		Even: max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
+		Attention: newAttention(c.Attention),
+		Even:      max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
 	}
 }
 
@@ -179,6 +231,21 @@ func newConvolution(c *convolutionConfig) *Convolution {
 }
 
 func newPasses(c passesConfig) Passes { return Passes{float64(c.Forward), float64(c.Backward)} }
+
+func newAttention(c *attentionConfig) *Attention {
+	if c == nil {
+		return nil
+	}
+	return &Attention{Flash: c.Flash.kernels(), Efficient: c.Efficient.kernels(), Beside: float64(c.Beside)}
+}
+
+func (c *fusedConfig) kernels() Fused {
+	return Fused{Depth: max(1, int(c.Depth)), Forward: c.Forward.blocks(), Backward: c.Backward.blocks()}
+}
+
+func (c *blocksConfig) blocks() Blocks {
+	return Blocks{max(1, int(c.Side)), c.Tile.picoseconds(), c.Score.picoseconds(), float64(c.Product)}
+}
 
 // WithKernels is the same topology with another kernels section, and other rates of the matrix units in 10^12 operations
 // per second of a PE.
@@ -199,10 +266,23 @@ func (k *Kernels) Spec() map[string]any {
 	if k.Convolution != nil {
 		tree["convolution"] = k.Convolution.spec()
 	}
+	if k.Attention != nil {
+		tree["attention"] = map[string]any{
+			"flash": k.Attention.Flash.spec(), "efficient": k.Attention.Efficient.spec(), "beside": k.Attention.Beside,
+		}
+	}
 	if len(k.operations) > 0 {
 		tree["operations"] = k.operations
 	}
 	return tree
+}
+
+func (f Fused) spec() map[string]any {
+	return map[string]any{"depth": f.Depth, "forward": f.Forward.spec(), "backward": f.Backward.spec()}
+}
+
+func (b Blocks) spec() map[string]any {
+	return map[string]any{"side": b.Side, "tile": nano(b.Tile), "score": nano(b.Score), "product": b.Product}
 }
 
 func (c *Convolution) spec() map[string]any {

@@ -18,12 +18,7 @@ func ConvolutionLaunches(t *topology.Topology, text string) ([][]any, error) {
 		network.Convolution
 		Pass, DType string
 	}
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&c); err != nil {
-		return nil, Raise("ValueError", "%v", err)
-	}
-	d, err := dtype.Parse(c.DType)
+	d, err := read(text, &c, &c.DType)
 	if err != nil {
 		return nil, err
 	}
@@ -36,16 +31,47 @@ func ConvolutionLaunches(t *topology.Topology, text string) ([][]any, error) {
 		return nil, Raise("ValueError", "a size of a convolution is %d: all are 1 or more", least)
 	}
 	o.Pass = pass
-	launches := [][]any{}
-	for _, cost := range network.ConvolutionCost(t, d, *o) {
+	return rows(network.ConvolutionCost(t, d, *o), d, o.Rounded), nil
+}
+
+// AttentionLaunches lists the same of an attention. See pybind.AttentionCosts.
+func AttentionLaunches(t *topology.Topology, text string) ([][]any, error) {
+	var a struct {
+		network.Attention
+		DType string
+	}
+	d, err := read(text, &a, &a.DType)
+	if err != nil {
+		return nil, err
+	}
+	if least := min(a.Heads, a.Rows, a.Columns, a.Depth, a.ValueDepth); least < 1 {
+		return nil, Raise("ValueError", "a size of an attention is %d: all are 1 or more", least)
+	}
+	return rows(network.AttentionCost(t, d, a.Attention), d, false), nil
+}
+
+// read reads JSON that has a dtype, and no field that is not known.
+func read(text string, into any, name *string) (dtype.DType, error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return 0, Raise("ValueError", "%v", err)
+	}
+	return dtype.Parse(*name)
+}
+
+// rows are kernels as Python has them: bytes, operations and unit.
+func rows(kernels []network.Kernel, d dtype.DType, rounded bool) [][]any {
+	launches := make([][]any, len(kernels))
+	for i, k := range kernels {
 		unit := d.Name()
 		switch {
-		case cost.Unit == network.Vector:
+		case k.Unit == network.Vector:
 			unit = "vector"
-		case d == dtype.F32 && o.Rounded:
+		case d == dtype.F32 && rounded:
 			unit = rounding
 		}
-		launches = append(launches, []any{cost.Bytes, cost.Ops, unit})
+		launches[i] = []any{k.Bytes, k.Ops, unit}
 	}
-	return launches, nil
+	return launches
 }

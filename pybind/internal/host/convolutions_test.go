@@ -45,3 +45,21 @@ func TestLaunchesOfConvolutions(t *testing.T) {
 		}
 	}
 }
+
+func TestLaunchesOfAttention(t *testing.T) {
+	const blocks = "{side: 64, score: 1}"
+	w := worldOf(t, "kernels: {attention: {efficient: {forward: "+blocks+", backward: "+blocks+"}, beside: 2}}")
+	const said = `{"DType": "float32", "Heads": 3, "Rows": 64, "Columns": 64, "Depth": 8, "ValueDepth": 8, "Causal": false, "Backward": true}`
+	got, err := AttentionLaunches(w.Topology, said)
+	if err != nil || len(got) != 2 || got[0][0] != int64(4*2*3*2*64*16) || got[0][2] != "float32" {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if want := []any{int64(2 * 4 * 3 * 64 * 8), int64(0), "vector"}; !reflect.DeepEqual(got[1], want) {
+		t.Errorf("%v beside, want %v", got[1], want)
+	}
+	for _, wrong := range []string{"{}", strings.Replace(said, `"Heads": 3`, `"Heads": 0`, 1), strings.Replace(said, "Rows", "rows_", 1)} {
+		if got, err := AttentionLaunches(w.Topology, wrong); err == nil {
+			t.Errorf("%s: %v", wrong, got)
+		}
+	}
+}

@@ -295,3 +295,34 @@ def test_convolutions_of_the_same_operands_differ_by_their_settings(monkeypatch,
     assert found[turned][0] == found[calls[0]][1], "the results are the images"
     assert found[line][0] == found[calls[0]][0], "a line has the elements of an image"
     assert found[line][2][2] == 64 * 32 * 32
+
+
+FUSED = "  attention: {flash: {forward: {side: 128, tile: 1000}}, efficient: {forward: {side: 64, tile: 500}}}\n"
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_kernels_of_attention(monkeypatch, tmp_path, data):
+    """Where blocks take nothing, tiles do: a PE has 6 heads of 2 or 3 tiles, and the last one ends half a tile late."""
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    path = tmp_path / "one.yaml"
+    path.write_text(TOPOLOGY + FUSED, encoding="utf-8")
+    issued = noted(monkeypatch)
+    with world.opened(topology=str(path)), device.running(data=data):
+        x = torch.ones(2, 3, 160, 32, device="cuda", requires_grad=True)
+        for operand, tiles, name in ((x.bfloat16(), 2, "flash"), (x, 3, "efficient")):
+            tile = 1000 if name == "flash" else 500
+            dtype = str(operand.dtype).removeprefix("torch.")
+            operations = round((6 * tiles + 0.5) * tile * (1000 if name == "flash" else 500))
+            moved = 4 * 2 * 3 * 160 * 32 * operand.itemsize
+            for causal in (False, True):
+                issued.clear()
+                result = F.scaled_dot_product_attention(operand, operand, operand, is_causal=causal)
+                fused = f"_scaled_dot_product_{name}_attention"
+                assert issued == [(fused, moved, operations, dtype)], (name, causal)
+                issued.clear()
+                torch.autograd.grad(result.sum(), x, retain_graph=True)
+                backward = [kernel for kernel in issued if "attention" in kernel[0]]
+                assert [kernel[0] for kernel in backward] == [f"{fused}_backward"] * 2
+                assert [kernel[1] for kernel in backward] == [2 * moved, 0]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import flop_registry
 
-from torchemu.frontends.torch.device import convolution_costs
+from torchemu.frontends.torch.device import attention_costs, convolution_costs
 from torchemu.frontends.torch.device.ground import context, go
 
 aten = torch.ops.aten
@@ -52,7 +52,7 @@ _OWN: dict[Any, Formula] = {
 """Operations, by shapes, that PyTorch's flop counter does not count, or not with a dtype for the result."""
 
 
-_OF_HOST = "_scaled_dot_product_flash_attention_for_cpu"
+_OF_HOST = attention_costs.OF_HOST
 
 
 def kernel(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
@@ -175,10 +175,12 @@ def _alike(operand: torch.Tensor) -> tuple[Any, ...]:
 
 def cost(op: Any, rounds: bool, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[Kernel, ...]:
     """Returns the kernels of a product or of a convolution."""
-    convolved = convolution_costs.kernels(op.name, rounds, args, out)
-    if convolved:
-        return convolved
     name = kernel(op.name, args, kwargs)
+    known = convolution_costs.kernels(op.name, rounds, args, out) or attention_costs.kernels(
+        op.name, name, args, kwargs
+    )
+    if known:
+        return known
     operands = [a for a in args if isinstance(a, torch.Tensor)]
     results = [t for t in (out if isinstance(out, (list, tuple)) else (out,)) if isinstance(t, torch.Tensor)]
     flops = int(op.flops(*args, **kwargs, out_val=out))
