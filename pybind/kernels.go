@@ -84,6 +84,16 @@ func AttentionCosts(worldHandle int64, attention string) (costs string, err erro
 	return string(text), err
 }
 
+// BatchNormElements is how many elements a kernel takes that normalizes images by channels; see network.BatchNormElements.
+func BatchNormElements(worldHandle int64, batch, channels, plane int, given bool) (elements int64, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	return network.BatchNormElements(w.Topology, batch, channels, plane, given), nil
+}
+
 // LaunchCopy puts a copy of so many bytes between the device and its host on a stream, like a kernel.
 func LaunchCopy(stream int64, bytes int64, toHost bool) (launch int64, err error) {
 	defer host.Guard(&err)

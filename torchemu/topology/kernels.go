@@ -20,6 +20,7 @@ type kernelsConfig struct {
 
 	Convolution *convolutionConfig `yaml:"convolution"`
 	Attention   *attentionConfig   `yaml:"attention"`
+	BatchNorm   *batchNormConfig   `yaml:"batch_norm"`
 
 	Operations operationsConfig `yaml:"operations"`
 }
@@ -35,16 +36,18 @@ func (e *each) Show() any                { return float64(*e) }
 
 // Ways of the vector units' kernels: those that are not vectorized, because they broadcast, cast to something wider or skip
 // memory; copies that exchange dimensions; those of rows that fit the registers of a few threads; and normalization by
-// statistics that are given.
+// statistics that are given, of images channel by channel, and of such with the channels last.
 const (
-	Strided    = "strided"
-	Transposed = "transposed"
-	Short      = "short"
-	Eval       = "eval"
+	Strided      = "strided"
+	Transposed   = "transposed"
+	Short        = "short"
+	Eval         = "eval"
+	Channels     = "channels"
+	ChannelsLast = "channels_last"
 )
 
 // Ways are those that a topology's operations may tell apart.
-var Ways = []string{Strided, Transposed, Short, Eval}
+var Ways = []string{Strided, Transposed, Short, Eval, Channels, ChannelsLast}
 
 // Keys are the ways by which operations without a name are told apart.
 func (operationsConfig) Keys() []string { return []string{Strided, Transposed} }
@@ -78,6 +81,11 @@ type pointwiseConfig struct {
 type passesConfig struct {
 	Forward  each `yaml:"forward"`
 	Backward each `yaml:"backward"`
+}
+
+// batchNormConfig says that a PE takes a channel whole.
+type batchNormConfig struct {
+	Plane count `yaml:"plane"`
 }
 
 // attentionConfig is [Attention].
@@ -126,6 +134,7 @@ type Kernels struct {
 
 	Convolution *Convolution // nil: convolutions take their operations at the full rate
 	Attention   *Attention   // nil: attention does
+	Plane       int          // the least elements that a channel of an image takes to be normalized; 0: PEs share all elements
 
 	operations operationsConfig
 
@@ -214,8 +223,8 @@ func newKernels(c *kernelsConfig) *Kernels {
 		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
 		Collective: float64(c.Collective), Convolution: newConvolution(c.Convolution),
-		Attention: newAttention(c.Attention),
-		Even:      max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
+		Attention: newAttention(c.Attention), Plane: c.BatchNorm.plane(),
+		Even: max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
 	}
 }
 
@@ -231,6 +240,13 @@ func newConvolution(c *convolutionConfig) *Convolution {
 }
 
 func newPasses(c passesConfig) Passes { return Passes{float64(c.Forward), float64(c.Backward)} }
+
+func (c *batchNormConfig) plane() int {
+	if c == nil {
+		return 0
+	}
+	return max(1, int(c.Plane))
+}
 
 func newAttention(c *attentionConfig) *Attention {
 	if c == nil {
@@ -265,6 +281,9 @@ func (k *Kernels) Spec() map[string]any {
 	}
 	if k.Convolution != nil {
 		tree["convolution"] = k.Convolution.spec()
+	}
+	if k.Plane != 0 {
+		tree["batch_norm"] = map[string]any{"plane": k.Plane}
 	}
 	if k.Attention != nil {
 		tree["attention"] = map[string]any{

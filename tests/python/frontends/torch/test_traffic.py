@@ -47,7 +47,8 @@ COUNTED = {
     "long.view(1, -1)[:, :1025].softmax(-1)": ("_softmax", 8 * 1025, 1025, "vector"),
     "one.softmax(0)": ("_softmax", 8, 1, "short"),
     "F.batch_norm(x, row, row)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "eval"),
-    "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "vector"),
+    "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 8 * (ALL + WIDTH), ALL, "channels_last"),
+    "F.batch_norm(x.view(2, 3, 8), None, None, None, None, True)": ("native_batch_norm", 8 * (ALL + 3), ALL, "channels"),
     # a part of an operand
     "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
@@ -326,3 +327,31 @@ def test_kernels_of_attention(monkeypatch, tmp_path, data):
                 backward = [kernel for kernel in issued if "attention" in kernel[0]]
                 assert [kernel[0] for kernel in backward] == [f"{fused}_backward"] * 2
                 assert [kernel[1] for kernel in backward] == [2 * moved, 0]
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_channels_that_processors_take_whole(monkeypatch, tmp_path, data):
+    """Of 3 channels a machine of 2 PEs takes one wave more; planes of 64 elements take what 100 do."""
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    two = TOPOLOGY.replace("corners: [nw]", "corners: [nw, ne]") + "  batch_norm: {plane: 100}\n"
+    path = tmp_path / "one.yaml"
+    path.write_text(two, encoding="utf-8")
+    issued = noted(monkeypatch)
+    with world.opened(topology=str(path)), device.running(data=data):
+        for order, way, elements in (
+            (torch.contiguous_format, "channels", 5 * 4 * 64),
+            (torch.channels_last, "channels_last", 5 * 3 * 64),
+        ):
+            images = torch.ones(5, 3, 8, 8, device="cuda").to(memory_format=order).requires_grad_()
+            issued.clear()
+            result = F.batch_norm(images, None, None, training=True)
+            torch.autograd.grad(result, images, result.detach())
+            assert [(name, n, how) for name, _, n, how in issued] == [
+                ("native_batch_norm", elements, way), ("native_batch_norm_backward", elements, way),
+            ]  # fmt: skip
+            given = torch.ones(3, device="cuda")
+            issued.clear()
+            F.batch_norm(images, given, given)
+            assert issued[0][2:] == (5 * 3 * (64 if way == "channels_last" else 100), "eval")

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from torchemu.frontends.torch.device import deferral
+from torchemu.frontends.torch.device.ground import context, go
 
 _STRIDED = torch.strided
 
@@ -25,8 +26,11 @@ Counter = Callable[[Sequence[Any], Tensor, int], Counted]
 """A function that counts a kernel, by its arguments, its result and the bytes of all operands."""
 
 ALIKE, STRIDED, TRANSPOSED, SHORT, EVAL = "vector", "strided", "transposed", "short", "eval"
+CHANNELS, CHANNELS_LAST = "channels", "channels_last"
 """Ways of kernels, as topologies name them: with vectorized accesses to memory, without, and in another order; with
-short rows; by statistics that are given."""
+short rows; by statistics that are given; of images channel by channel, and with the channels last."""
+
+_BATCH_NORMS = ("native_batch_norm", "native_batch_norm_backward")
 
 OVERWRITES = frozenset({
     "fill_", "zero_", "normal_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_",
@@ -98,13 +102,35 @@ def counted_several(name: str, args: Sequence[Any], changed: Sequence[int], nbyt
     if name == "nll_loss_forward":
         return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
     if name == "native_batch_norm" and not args[5]:
-        return nbytes + size(args[0]), elements, EVAL
+        return nbytes + size(args[0]), _by_channels(args[0], True), EVAL
+    if name in _BATCH_NORMS:
+        images = args[name != "native_batch_norm"]
+        way = CHANNELS_LAST if _is_last(images) else CHANNELS
+        return nbytes + results, elements if way is CHANNELS_LAST else _by_channels(images, False), way
     if results:
         return nbytes + results, elements, ALIKE
     written = [sum(map(size, deferral.tensors(args[at]))) for at in changed if at < len(args)]
     if name in OVERWRITES:
         nbytes -= written[0]
     return nbytes + sum(written), elements, ALIKE
+
+
+def _by_channels(images: Tensor, given: bool) -> int:
+    """Returns the elements that normalization by channels takes.
+
+    Args:
+        given: the statistics are.
+    """
+    if given and _is_last(images):
+        return images.numel()
+    plane = math.prod(images.shape[2:])
+    found: int = go.BatchNormElements(context().world.handle, *images.shape[:2], plane, given)
+    return found
+
+
+def _is_last(images: Tensor) -> bool:
+    """Says whether the channels of an element lie side by side."""
+    return images.dim() < 3 or (images.stride(1) == 1 and images.shape[1] > 1)
 
 
 def size(tensor: Tensor) -> int:
