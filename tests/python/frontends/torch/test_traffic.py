@@ -14,6 +14,10 @@ COUNTED = {
     # operands and results
     "x + y": ("add", 3 * 4 * ALL, ALL, "vector"),
     "x.exp()": ("exp", 2 * 4 * ALL, ALL, "vector"),
+    "mask.sum()": ("sum", ALL + 8, ALL, "strided"),
+    "F.layer_norm(x, (WIDTH,))": ("native_layer_norm", 8 * (ALL + ROWS), ALL, "short"),
+    "F.layer_norm(wide, (1025,))": ("native_layer_norm", 8 * (1025 + 1), 1025, "vector"),
+    "F.rms_norm(x, (WIDTH,))": ("_fused_rms_norm", 4 * (2 * ALL + ROWS), ALL, "short"),
     "x.sum(-1)": ("sum", 4 * (ALL + ROWS), ALL, "vector"),
     "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "short"),
     "torch.var_mean(x, -1)": ("var_mean", 4 * (ALL + 2 * ROWS), ALL, "vector"),
@@ -48,7 +52,7 @@ COUNTED = {
     "one.softmax(0)": ("_softmax", 8, 1, "short"),
     "F.batch_norm(x, row, row)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "eval"),
     "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 8 * (ALL + WIDTH), ALL, "channels_last"),
-    "F.batch_norm(x.view(2, 3, 8), None, None, None, None, True)": ("native_batch_norm", 8 * (ALL + 3), ALL, "channels"),
+    "F.batch_norm(x.view(2, 3, 8), *[None] * 4, True)": ("native_batch_norm", 8 * (ALL + 3), ALL, "channels"),
     # a part of an operand
     "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
@@ -80,7 +84,7 @@ def operands():
         "row": torch.ones(WIDTH, device="cuda"), "column": torch.ones(ROWS, 1, device="cuda"), "mask": x > 0,
         "short": x.half(), "three": three,
         "classes": torch.zeros(ROWS, dtype=torch.int64, device="cuda"), "one": torch.ones((), device="cuda"),
-        "long": torch.ones(2, 1024, device="cuda"),
+        "long": torch.ones(2, 1024, device="cuda"), "wide": torch.ones(1, 1025, device="cuda"),
         "host": torch.tensor(2.0), "empty": torch.ones(0, device="cuda"),
     }  # fmt: skip
 
