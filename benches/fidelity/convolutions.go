@@ -49,6 +49,15 @@ func convolutions(w io.Writer, folder string) error {
 		}
 		fmt.Fprintf(w, "| %s, %d | %s | %s | %s |\n", kind, count, &passes[network.Forward], &passes[network.Data], &passes[network.Weight])
 	}
+	list, err = readConvolutions(filepath.Join(folder, "h200_drawn.csv"))
+	if err != nil {
+		return err
+	}
+	var passes [3]calibrate.Errors
+	for _, c := range list {
+		passes[c.Pass].Add(c.predicted(preset), c.micros)
+	}
+	fmt.Fprintf(w, "| drawn at random, %d, to which nothing is fitted | %s | %s | %s |\n", len(list), &passes[network.Forward], &passes[network.Data], &passes[network.Weight])
 	return nil
 }
 

@@ -6,6 +6,8 @@ has recorded on an H200 what h200_convolutions.csv has: each call alone on the d
 the preset predicts:
 
     torchemu run --torch real --no-data --topology h200_8 --nproc-per-node 1 benches/fidelity/convolutions.py
+
+With --drawn it is convolutions that are drawn at random, which nothing is fitted to (h200_drawn.csv).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import csv
 import functools
 import math
+import random
 import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +25,7 @@ from typing import NamedTuple
 import torch
 
 RECORDED = Path(__file__).with_name("h200_convolutions.csv")
+DRAWN = Path(__file__).with_name("h200_drawn.csv")
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 KINDS = ("forward", "data", "weight")
 
@@ -178,11 +182,15 @@ def microseconds(call: Callable[[], object]) -> float:
 
 
 def predicted(call: Callable[[], object]) -> float:
-    """Returns what a call takes by a topology."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    """Returns what a call takes by a topology, in a graph: the host's launches are no part of the recorded times."""
+    (begin, end), graph = (torch.cuda.Event(enable_timing=True) for _ in range(2)), torch.cuda.CUDAGraph()
+    call()
+    with torch.cuda.graph(graph):
+        for _ in range(3):
+            call()
+    graph.replay()  # what comes next is launched while it runs
     begin.record()
-    for _ in range(3):
-        call()
+    graph.replay()
     end.record()
     end.synchronize()
     return begin.elapsed_time(end) * 1000 / 3
@@ -198,6 +206,26 @@ def grid() -> Iterator[tuple[Shape, str, str]]:
                     yield shape, dtype, layout
 
 
+def drawn(count: int = 150) -> Iterator[tuple[Shape, str, str]]:
+    """Yields shapes, dtypes and layouts at random, with at most 2^26 elements of images and of results."""
+    draw = random.Random(1)
+    while count:
+        kernel, stride, side = (
+            draw.choice((1, 3, 3, 5)),
+            draw.choice((1, 1, 2)),
+            draw.choice((7, 13, 20, 28, 40, 56, 96)),
+        )
+        inner, outer = (draw.choice((16, 24, 40, 64, 80, 112, 160, 256, 384, 512, 768)) for _ in range(2))
+        batch, dtype, layout = (
+            draw.choice((2, 8, 24, 64, 100)),
+            draw.choice(("f32", "bf16")),
+            draw.choice(("nchw", "nhwc")),
+        )
+        if batch * side**2 * max(inner, outer) <= 1 << 26:
+            count -= 1
+            yield square(batch, inner, outer, side, kernel, stride), dtype, layout
+
+
 FIELDS = (*Shape._fields, "dtype", "layout", "kind")
 
 
@@ -207,9 +235,11 @@ def named(shape: Shape, dtype: str, layout: str, kind: str) -> tuple[str, ...]:
     return *sizes, dtype, layout, kind
 
 
-def times(timed: Callable[[Callable[[], object]], float]) -> Iterator[tuple[tuple[str, ...], float]]:
+def times(
+    of_all: Iterator[tuple[Shape, str, str]], timed: Callable[[Callable[[], object]], float]
+) -> Iterator[tuple[tuple[str, ...], float]]:
     """Yields the fields of each call, and its microseconds."""
-    for shape, dtype, layout in grid():
+    for shape, dtype, layout in of_all:
         of = operands(shape, DTYPES[dtype], layout)
         for kind in KINDS:
             yield named(shape, dtype, layout, kind), timed(call(kind, of))
@@ -219,18 +249,20 @@ def main() -> None:
     """Records times, or compares them with what a topology predicts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--record", metavar="FILE", help="write the times instead of comparing them")
+    parser.add_argument("--drawn", action="store_true", help="of convolutions that are drawn at random")
     options = parser.parse_args()
+    calls = drawn() if options.drawn else grid()
     if options.record:
         with open(options.record, "w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow((*FIELDS, "us"))
-            for fields, us in times(microseconds):
+            for fields, us in times(calls, microseconds):
                 writer.writerow((*fields, f"{us:.2f}"))
                 file.flush()
         return
-    with RECORDED.open(newline="") as file:
+    with (DRAWN if options.drawn else RECORDED).open(newline="") as file:
         recorded = {tuple(row[:-1]): float(row[-1]) for row in list(csv.reader(file))[1:]}
-    ratios = sorted((us / recorded[fields], us, fields) for fields, us in times(predicted))
+    ratios = sorted((us / recorded[fields], us, fields) for fields, us in times(calls, predicted))
     print(f"{'measured us':>12}{'predicted':>12}{'ratio':>8}  {' '.join(FIELDS)}")
     for ratio, us, fields in ratios:
         print(f"{recorded[fields]:12.1f}{us:12.1f}{ratio:8.2f}  {' '.join(fields)}")

@@ -228,18 +228,19 @@ func (m convolving) matrices() Product {
 	return Product{M: m.Outer, N: m.Inner, K: m.Side, TransposeRight: true}
 }
 
-// direct is a convolution that the vector units make: by blocks of results' channels and of the depth, or gradients by images
-// whose patches do not overlap, in half the time. It is nil of others.
+// direct is a convolution that the vector units make: by blocks of results and of their channels, in waves, with depths in
+// steps; or gradients by images whose patches do not overlap, in half the time. It is nil of others.
 func (m convolving) direct() []Kernel {
-	const channels, depth = 32, 8
-	ops := 2 * m.takes.Direct * float64(m.Batch*m.Result)
+	const rows, channels, depth = 64, 32, 8
+	each, taken := 2*m.takes.Direct, m.Batch*m.Result
 	switch {
-	case ops == 0 || m.Groups != 1:
+	case each == 0 || m.Groups != 1:
 		return nil
 	case m.Pass == Forward:
-		return []Kernel{m.whole(ops*float64(up(m.Outer, channels))*float64(up(m.Taps*m.Inner, depth)), Vector)}
+		blocks := up(up(taken, rows)/rows*(up(m.Outer, channels)/channels), m.pes())
+		return []Kernel{m.whole(each*float64(blocks*rows*channels)*float64(up(m.Taps*m.Inner, depth)), Vector)}
 	case m.Pass == Data && m.Taps <= m.Strides && m.Taps > 1:
-		return []Kernel{m.whole(ops/2*float64(m.Outer)*float64(m.Taps*m.Inner), Vector)}
+		return []Kernel{m.whole(each/2*float64(taken*m.Outer)*float64(m.Taps*m.Inner), Vector)}
 	}
 	return nil
 }

@@ -120,6 +120,8 @@ func TestTimesOfConvolutions(t *testing.T) {
 	wide := network.Convolution{
 		Batch: 10, Inner: 64, Outer: 128, Side: 256, Result: 256, Taps: 9, Strides: 1, Groups: 1, Last: true, Rounded: true,
 	}
+	small := wide
+	small.Batch, small.Outer = 1, 40 // 4 by 2 blocks
 	narrow := wide
 	narrow.Taps, narrow.Inner = 1, 576
 	for _, c := range []struct {
@@ -137,6 +139,7 @@ func TestTimesOfConvolutions(t *testing.T) {
 		{"by weights, split", "", "step: 64, split: 700", dtype.F16, wide, network.Weight, 29*2*64*64*160/1000.0 + 700},
 		{"kernels of one element", "", "step: 64", dtype.F16, narrow, network.Forward, full},
 		{"kernels of one element, rounded", "", "step: 64, tile: 100000, pointwise: {rounded: 3}", dtype.F32, narrow, network.Forward, 2 * full * 3},
+		{"direct, in waves of blocks", "", "step: 64, tile: 100000, direct: 4", dtype.F16, small, network.Forward, 2 * 64 * 32 * 9 * 64 * 4 / 1000.0},
 		{"direct", "", "step: 64, tile: 100000, direct: 4", dtype.F16, wide, network.Forward, 2 * 2560 * 128 * 9 * 64 * 4 / 10000.0},
 	} {
 		units := strings.Replace(tiled, "0.5}", "0.5, tf32_tflops: 0.5}, vector: {f32_tflops: 1}", 1)

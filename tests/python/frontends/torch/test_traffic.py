@@ -359,3 +359,19 @@ def test_channels_that_processors_take_whole(monkeypatch, tmp_path, data):
             issued.clear()
             F.batch_norm(images, given, given)
             assert issued[0][2:] == (5 * 3 * (64 if way == "channels_last" else 100), "eval")
+
+
+def test_graphs_without_data_are_replayed(tmp_path):
+    """A replay takes what the calls took, and no elements are copied, for there are none."""
+    path = tmp_path / "one.yaml"
+    path.write_text(TOPOLOGY, encoding="utf-8")
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    with world.opened(topology=str(path)), device.running(data=False):
+        x, graph = torch.ones(1024, 1024, device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            x.exp()
+            torch.zeros(1024, 1024, device="cuda").add_(x)
+        took = of_calls(["graph.replay()"], graph=graph)["graph.replay()"]
+        assert took == pytest.approx((200 + 4 + 12) * MIB / 1000 + 3 * 2000, rel=1e-6)

@@ -163,7 +163,7 @@ def _said(argument: Any) -> Any:
     if isinstance(argument, torch.Tensor):
         return _alike(argument)
     if argument.__class__ is list:
-        return tuple(argument)
+        return tuple(map(_said, argument))
     return argument if argument.__class__ in (bool, int) else None
 
 
