@@ -1,6 +1,8 @@
 package pybind
 
 import (
+	"encoding/json"
+
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu/network"
 )
@@ -47,6 +49,49 @@ func LaunchKernels(stream, kernelsAt int64, kernels int) (launch int64, err erro
 	}
 	e, err := s.Object.Kernels(list)
 	return host.Launched(s, e, err)
+}
+
+// ConvolutionCosts lists, as JSON, what the kernels of a convolution take on a SIP of a World, each as LaunchKernels has
+// it: its bytes, operations and unit, which may be "tfloat32". The convolution is JSON: the fields of network.Convolution
+// and its DType, with Pass forward, data or weight. There is none where the topology says nothing of convolutions.
+func ConvolutionCosts(worldHandle int64, convolution string) (costs string, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return "", err
+	}
+	launches, err := host.ConvolutionLaunches(w.Topology, convolution)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(launches)
+	return string(text), err
+}
+
+// AttentionCosts lists, as JSON, what the kernels of a fused attention take on a SIP of a World, as ConvolutionCosts does.
+// The attention is JSON: the fields of network.Attention and its DType.
+func AttentionCosts(worldHandle int64, attention string) (costs string, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return "", err
+	}
+	launches, err := host.AttentionLaunches(w.Topology, attention)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(launches)
+	return string(text), err
+}
+
+// BatchNormElements is how many elements a kernel takes that normalizes images by channels; see network.BatchNormElements.
+func BatchNormElements(worldHandle int64, batch, channels, plane int, given bool) (elements int64, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	return network.BatchNormElements(w.Topology, batch, channels, plane, given), nil
 }
 
 // LaunchCopy puts a copy of so many bytes between the device and its host on a stream, like a kernel.

@@ -15,10 +15,12 @@ from collections import defaultdict
 import operations
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+WAYS = ("short", "eval", "channels", "channels_last")
+"""Ways that are an operation's own."""
 LAUNCH_US, BYTES_A_US = 1.977, 4250e3
 """The launch of every kernel, and the rate of the memory, of topology h200_8."""
 OPERATIONS_A_US = {"vector": 132 * 0.507e6, "bfloat16": 132 * 6.31e6, "float32": 132 * 0.457e6}
-OPERATIONS_A_US |= dict.fromkeys(("strided", "transposed", "short", "eval"), OPERATIONS_A_US["vector"])
+OPERATIONS_A_US |= dict.fromkeys(("strided", "transposed", *WAYS), OPERATIONS_A_US["vector"])
 
 
 def kernels():
@@ -76,7 +78,8 @@ def main():
         if len(issued) == 1:
             name, _, _, unit = issued[0]
             key = unit if unit in ("strided", "transposed") else name.removesuffix("_")
-            key += f".{unit}" if unit in ("short", "eval") else ""
+            if unit in WAYS or (name, unit) == ("sum", "strided"):
+                key = f"{name}.{unit}"
             points[key].append((issued[0], recorded[what]))
             sizes[key].append(what[0])
     for name, known in sorted(points.items()):

@@ -3,6 +3,9 @@ package network
 import (
 	"fmt"
 	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // Leftover says what an idle network still holds; "" when that is nothing.
@@ -127,4 +130,9 @@ func (n *Network) fullest(rates map[int32]uint64) (level uint64, full []int32) {
 		}
 	}
 	return level, full
+}
+
+// ShapeOf is the product that a pass of a convolution is.
+func ShapeOf(t *topology.Topology, d dtype.DType, c Convolution) Product {
+	return convolving{Convolution: c, topology: t, takes: *t.Kernels().Convolution, dtype: d}.shape()
 }

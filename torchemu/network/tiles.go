@@ -41,7 +41,8 @@ func tiledCost(t *topology.Topology, d dtype.DType, p Product) Kernel {
 		return cost
 	}
 	slower := misshapen(t.Kernels(), d.Size(), p) // in the operations, and not in what tiles take besides
-	took := fastestTiles(t, tilesOf(d.Size()), rate/slower, p)
+	c := t.Kernels()
+	took := tiling{tilesOf(d.Size()), splits, rate / slower, c.SmallTile, c.Tile, c.Split}.fastest(t, p)
 	if slower == 1 { // others leave power unused
 		took = sustained(t.Kernels(), took)
 	}
@@ -49,24 +50,36 @@ func tiledCost(t *topology.Topology, d dtype.DType, p Product) Kernel {
 	return cost
 }
 
-// fastestTiles is how long the fastest way takes to make products, in ps. Those of a stack share the waves.
-func fastestTiles(t *topology.Topology, tiles []tile, rate float64, p Product) float64 {
+// tiling is how products are made tile by tile: in what tiles, the first of which are full, with the depth split among how
+// many PEs, and at what rate of a whole SIP; how much slower small tiles are, and what a tile and a split take besides, in
+// ps.
+type tiling struct {
+	tiles  []tile
+	splits []int64
+	rate   float64
+	small  float64
+	each   int64
+	split  int64
+}
+
+// fastest is how long the fastest way takes to make products, in ps. Those of a stack share the waves.
+func (w tiling) fastest(t *topology.Topology, p Product) float64 {
 	m, n, k := int64(p.M), int64(p.N), int64(p.K)
-	c, pes := t.Kernels(), int64(t.CubesPerSIP()*t.PEsPerCube())
-	full := float64(tiles[0].rows * tiles[0].cols)
+	pes := int64(t.CubesPerSIP() * t.PEsPerCube())
+	full := float64(w.tiles[0].rows * w.tiles[0].cols)
 	least := math.Inf(1)
-	for _, a := range tiles {
+	for _, a := range w.tiles {
 		area := float64(a.rows * a.cols)
-		slower := 1 + c.SmallTile*(math.Sqrt(full/area)-1)
-		ofPE := rate / float64(pes) / slower
-		for _, s := range splits {
+		slower := 1 + w.small*(math.Sqrt(full/area)-1)
+		ofPE := w.rate / float64(pes) / slower
+		for _, s := range w.splits {
 			if s > 1 && k < s*leastDepth {
 				break
 			}
 			waves := float64(ceil(p.stack()*ceil(m, a.rows)*ceil(n, a.cols)*s, pes))
-			took := waves * (2*area*float64(ceil(k, s))/ofPE*1e12 + float64(c.Tile))
+			took := waves * (2*area*float64(ceil(k, s))/ofPE*1e12 + float64(w.each))
 			if s > 1 {
-				took += float64(c.Split)
+				took += float64(w.split)
 			}
 			least = min(least, took)
 		}

@@ -129,16 +129,16 @@ func (d *Document) noMapping(n *yaml.Node, path string, into reflect.Value) {
 
 // enter notes where a key stands; false after reporting that it must not stand there.
 func (d *Document) enter(key *yaml.Node, path string, known []string) bool {
-	at := join(path, keyName(key))
+	at, whole := join(path, keyName(key)), join(path, key.Value) // what is shown may be shortened
 	switch {
 	case key.Kind != yaml.ScalarNode:
 		d.add(key.Line, at, "is not a key here; "+listing(known))
 	case !slices.Contains(known, key.Value):
 		d.add(key.Line, at, "is not a key here; "+suggest(key.Value, known))
-	case d.Has(at):
-		d.add(key.Line, at, fmt.Sprintf("is already set on line %d", d.lines[at]))
+	case d.Has(whole):
+		d.add(key.Line, at, fmt.Sprintf("is already set on line %d", d.lines[whole]))
 	default:
-		d.lines[at] = key.Line
+		d.lines[whole] = key.Line
 		return true
 	}
 	return false

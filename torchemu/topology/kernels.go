@@ -18,6 +18,10 @@ type kernelsConfig struct {
 
 	Collective share `yaml:"collective"`
 
+	Convolution *convolutionConfig `yaml:"convolution"`
+	Attention   *attentionConfig   `yaml:"attention"`
+	BatchNorm   *batchNormConfig   `yaml:"batch_norm"`
+
 	Operations operationsConfig `yaml:"operations"`
 }
 
@@ -32,16 +36,18 @@ func (e *each) Show() any                { return float64(*e) }
 
 // Ways of the vector units' kernels: those that are not vectorized, because they broadcast, cast to something wider or skip
 // memory; copies that exchange dimensions; those of rows that fit the registers of a few threads; and normalization by
-// statistics that are given.
+// statistics that are given, of images channel by channel, and of such with the channels last.
 const (
-	Strided    = "strided"
-	Transposed = "transposed"
-	Short      = "short"
-	Eval       = "eval"
+	Strided      = "strided"
+	Transposed   = "transposed"
+	Short        = "short"
+	Eval         = "eval"
+	Channels     = "channels"
+	ChannelsLast = "channels_last"
 )
 
 // Ways are those that a topology's operations may tell apart.
-var Ways = []string{Strided, Transposed, Short, Eval}
+var Ways = []string{Strided, Transposed, Short, Eval, Channels, ChannelsLast}
 
 // Keys are the ways by which operations without a name are told apart.
 func (operationsConfig) Keys() []string { return []string{Strided, Transposed} }
@@ -52,6 +58,54 @@ func (operationsConfig) Admits(key string, _ *yaml.Node) bool { return key != ""
 type sustainedConfig struct {
 	Drop  factor `yaml:"drop"`
 	After span   `yaml:"after"`
+}
+
+// convolutionConfig is [Convolution].
+type convolutionConfig struct {
+	Step      count           `yaml:"step"`
+	Tile      span            `yaml:"tile"`
+	Split     span            `yaml:"split"`
+	Weight    factor          `yaml:"weight"`
+	Pointwise pointwiseConfig `yaml:"pointwise"`
+	Convert   each            `yaml:"convert"`
+	Direct    each            `yaml:"direct"`
+	Depthwise passesConfig    `yaml:"depthwise"`
+	Last      passesConfig    `yaml:"channels_last"`
+}
+
+type pointwiseConfig struct {
+	Split   span   `yaml:"split"`
+	Rounded factor `yaml:"rounded"`
+}
+
+type passesConfig struct {
+	Forward  each `yaml:"forward"`
+	Backward each `yaml:"backward"`
+}
+
+// batchNormConfig says that a PE takes a channel whole.
+type batchNormConfig struct {
+	Plane count `yaml:"plane"`
+}
+
+// attentionConfig is [Attention].
+type attentionConfig struct {
+	Flash     fusedConfig `yaml:"flash"`
+	Efficient fusedConfig `yaml:"efficient"`
+	Beside    factor      `yaml:"beside"`
+}
+
+type fusedConfig struct {
+	Depth    count        `yaml:"depth"`
+	Forward  blocksConfig `yaml:"forward"`
+	Backward blocksConfig `yaml:"backward"`
+}
+
+type blocksConfig struct {
+	Side    count  `yaml:"side"`
+	Tile    span   `yaml:"tile"`
+	Score   span   `yaml:"score"`
+	Product factor `yaml:"product"`
 }
 
 // share is a part of a whole, less than all.
@@ -78,12 +132,67 @@ type Kernels struct {
 	After      int64   // time in which two thirds of that have come
 	Collective float64 // share of the units' rates that a collective takes from kernels beside it
 
+	Convolution *Convolution // nil: convolutions take their operations at the full rate
+	Attention   *Attention   // nil: attention does
+	Plane       int          // the least elements that a channel of an image takes to be normalized; 0: PEs share all elements
+
 	operations operationsConfig
 
 	// Factors for 16-bit products of which a row in memory is no multiple of 8 elements long: an even one, an odd one, and
 	// an odd one of the result where those of the operands are even.
 	Even, Odd, OddResult float64
 }
+
+// Convolution is what convolutions take, see network.ConvolutionCost. Times are picoseconds; operations are the vector
+// units'.
+type Convolution struct {
+	Step   int64   // bytes of channels that a tile takes at a time, of each element of a kernel
+	Tile   int64   // of every tile, for each byte of an element
+	Split  int64   // of a gradient by weights whose depth is split among PEs
+	Weight float64 // how much slower gradients by weights are whose operands of float32 are rounded
+
+	PointwiseSplit   int64   // as Split, where kernels have one element
+	PointwiseRounded float64 // how much slower products for such kernels are whose operands of float32 are rounded
+
+	Convert float64 // operations for an element of images that are converted
+	Direct  float64 // operations for each one of a convolution that is made without the matrix units; 0: none is
+
+	// Operations for each element of a kernel where every channel is a group of its own, of results and of gradients, for
+	// images channel by channel and for those with the channels last.
+	Depthwise, Last Passes
+}
+
+// Attention is what fused attention takes, see network.AttentionCost: of elements of 16 and of 32 bits. Gradients move
+// Beside times the bytes of the queries in other kernels.
+type Attention struct {
+	Flash, Efficient Fused
+	Beside           float64
+}
+
+// Of is the kernels for elements of a size in bytes.
+func (a *Attention) Of(size int) Fused {
+	if size == 2 {
+		return a.Flash
+	}
+	return a.Efficient
+}
+
+// Fused is the kernels of one kind, with the least depth that they have.
+type Fused struct {
+	Depth             int
+	Forward, Backward Blocks
+}
+
+// Blocks is what a PE takes for a tile of so many rows, and for blocks of as many columns. Times are picoseconds.
+type Blocks struct {
+	Side    int
+	Tile    int64   // of every tile
+	Score   int64   // of every score
+	Product float64 // how much slower products are than at the full rate
+}
+
+// Passes are operations for results and for gradients.
+type Passes struct{ Forward, Backward float64 }
 
 // Kernels is nil in a topology without a kernels section.
 func (t *Topology) Kernels() *Kernels { return t.kernels }
@@ -113,9 +222,45 @@ func newKernels(c *kernelsConfig) *Kernels {
 		operations: c.Operations,
 		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
-		Collective: float64(c.Collective),
-		Even:       max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
+		Collective: float64(c.Collective), Convolution: newConvolution(c.Convolution),
+		Attention: newAttention(c.Attention), Plane: c.BatchNorm.plane(),
+		Even: max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
 	}
+}
+
+func newConvolution(c *convolutionConfig) *Convolution {
+	if c == nil {
+		return nil
+	}
+	return &Convolution{
+		Step: max(1, int64(c.Step)), Tile: c.Tile.picoseconds(), Split: c.Split.picoseconds(), Weight: max(1, float64(c.Weight)),
+		PointwiseSplit: c.Pointwise.Split.picoseconds(), PointwiseRounded: max(1, float64(c.Pointwise.Rounded)),
+		Convert: float64(c.Convert), Direct: float64(c.Direct), Depthwise: newPasses(c.Depthwise), Last: newPasses(c.Last),
+	}
+}
+
+func newPasses(c passesConfig) Passes { return Passes{float64(c.Forward), float64(c.Backward)} }
+
+func (c *batchNormConfig) plane() int {
+	if c == nil {
+		return 0
+	}
+	return max(1, int(c.Plane))
+}
+
+func newAttention(c *attentionConfig) *Attention {
+	if c == nil {
+		return nil
+	}
+	return &Attention{Flash: c.Flash.kernels(), Efficient: c.Efficient.kernels(), Beside: float64(c.Beside)}
+}
+
+func (c *fusedConfig) kernels() Fused {
+	return Fused{Depth: max(1, int(c.Depth)), Forward: c.Forward.blocks(), Backward: c.Backward.blocks()}
+}
+
+func (c *blocksConfig) blocks() Blocks {
+	return Blocks{max(1, int(c.Side)), c.Tile.picoseconds(), c.Score.picoseconds(), float64(c.Product)}
 }
 
 // WithKernels is the same topology with another kernels section, and other rates of the matrix units in 10^12 operations
@@ -134,8 +279,37 @@ func (k *Kernels) Spec() map[string]any {
 		"sustained": map[string]any{"drop": k.Drop, "after": nano(k.After)},
 		"unaligned": map[string]any{"2": k.Even, "1": k.Odd, "result": k.OddResult}, "collective": k.Collective,
 	}
+	if k.Convolution != nil {
+		tree["convolution"] = k.Convolution.spec()
+	}
+	if k.Plane != 0 {
+		tree["batch_norm"] = map[string]any{"plane": k.Plane}
+	}
+	if k.Attention != nil {
+		tree["attention"] = map[string]any{
+			"flash": k.Attention.Flash.spec(), "efficient": k.Attention.Efficient.spec(), "beside": k.Attention.Beside,
+		}
+	}
 	if len(k.operations) > 0 {
 		tree["operations"] = k.operations
 	}
 	return tree
+}
+
+func (f Fused) spec() map[string]any {
+	return map[string]any{"depth": f.Depth, "forward": f.Forward.spec(), "backward": f.Backward.spec()}
+}
+
+func (b Blocks) spec() map[string]any {
+	return map[string]any{"side": b.Side, "tile": nano(b.Tile), "score": nano(b.Score), "product": b.Product}
+}
+
+func (c *Convolution) spec() map[string]any {
+	return map[string]any{
+		"step": c.Step, "tile": nano(c.Tile), "split": nano(c.Split), "weight": c.Weight,
+		"pointwise": map[string]any{"split": nano(c.PointwiseSplit), "rounded": c.PointwiseRounded},
+		"convert":   c.Convert, "direct": c.Direct,
+		"depthwise":     map[string]any{"forward": c.Depthwise.Forward, "backward": c.Depthwise.Backward},
+		"channels_last": map[string]any{"forward": c.Last.Forward, "backward": c.Last.Backward},
+	}
 }

@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -46,6 +47,21 @@ kernels:
 	}
 	if got := leaves(top.Spec(), "", map[string]any{})["kernels.operations.gelu"]; got != 7.5 {
 		t.Errorf("the spec has %v for gelu, want 7.5", got)
+	}
+}
+
+// Long names are shortened where they are shown, and not where they are told apart.
+func TestOperationsOfLongNames(t *testing.T) {
+	const name = "_scaled_dot_product_efficient_attention_backward"
+	top := parse(t, "system: {sips: {count: 1}}\nkernels: {operations: {"+name+": 2, "+name+".float32: 3}}\n")
+	for way, want := range map[string]float64{"bfloat16": 2, "float32": 3} {
+		if got := top.Kernels().Operation(name, way); got != want {
+			t.Errorf("%s takes %v, want %v", way, got, want)
+		}
+	}
+	twice := "system: {sips: {count: 1}}\nkernels: {operations: {" + name + ".float32: 2, " + name + ".float32: 3}}\n"
+	if _, err := topology.Parse("t.yaml", []byte(twice)); err == nil || !strings.Contains(err.Error(), "is already set on line 2") {
+		t.Errorf("twice the same: %v", err)
 	}
 }
 

@@ -14,6 +14,10 @@ COUNTED = {
     # operands and results
     "x + y": ("add", 3 * 4 * ALL, ALL, "vector"),
     "x.exp()": ("exp", 2 * 4 * ALL, ALL, "vector"),
+    "mask.sum()": ("sum", ALL + 8, ALL, "strided"),
+    "F.layer_norm(x, (WIDTH,))": ("native_layer_norm", 8 * (ALL + ROWS), ALL, "short"),
+    "F.layer_norm(wide, (1025,))": ("native_layer_norm", 8 * (1025 + 1), 1025, "vector"),
+    "F.rms_norm(x, (WIDTH,))": ("_fused_rms_norm", 4 * (2 * ALL + ROWS), ALL, "short"),
     "x.sum(-1)": ("sum", 4 * (ALL + ROWS), ALL, "vector"),
     "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "short"),
     "torch.var_mean(x, -1)": ("var_mean", 4 * (ALL + 2 * ROWS), ALL, "vector"),
@@ -47,7 +51,8 @@ COUNTED = {
     "long.view(1, -1)[:, :1025].softmax(-1)": ("_softmax", 8 * 1025, 1025, "vector"),
     "one.softmax(0)": ("_softmax", 8, 1, "short"),
     "F.batch_norm(x, row, row)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "eval"),
-    "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "vector"),
+    "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 8 * (ALL + WIDTH), ALL, "channels_last"),
+    "F.batch_norm(x.view(2, 3, 8), *[None] * 4, True)": ("native_batch_norm", 8 * (ALL + 3), ALL, "channels"),
     # a part of an operand
     "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
@@ -79,7 +84,7 @@ def operands():
         "row": torch.ones(WIDTH, device="cuda"), "column": torch.ones(ROWS, 1, device="cuda"), "mask": x > 0,
         "short": x.half(), "three": three,
         "classes": torch.zeros(ROWS, dtype=torch.int64, device="cuda"), "one": torch.ones((), device="cuda"),
-        "long": torch.ones(2, 1024, device="cuda"),
+        "long": torch.ones(2, 1024, device="cuda"), "wide": torch.ones(1, 1025, device="cuda"),
         "host": torch.tensor(2.0), "empty": torch.ones(0, device="cuda"),
     }  # fmt: skip
 
@@ -219,3 +224,154 @@ def test_rows_in_memory_decide_what_products_take(tmp_path, data):
             parts = 2 if "bmm" in call else 1 / 16 if "mv" in call else 1  # the narrowest tile has 64 columns
             share = 1023 / 1024 if call.startswith(("narrow @", "F.linear(narrow", "most.t() @")) else 1
             assert took[call] - 2000 == pytest.approx(parts * share * factor * aligned, rel=2e-3), call
+
+
+CONVOLVED = "  convolution: {step: 64, tile: 1000, split: 5000, convert: 1, depthwise: {forward: 1}}\n"
+IMAGES, RESULTS, WEIGHTS = 2 * 32 * 64, 2 * 64 * 64, 64 * 9 * 32
+COPIES = [(IMAGES, IMAGES), (RESULTS, RESULTS), (WEIGHTS, 64 * 32 * 32)]  # of a kernel 9 elements take what 32 do
+PASSES = {  # kernels of convolutions with float16: their names and units, and elements that the vector units take
+    "F.conv2d(x, w, padding=1)": ["copies", "product"],
+    "F.conv2d(x, w, b, padding=1)": ["copies", "product", "add"],
+    "F.conv2d(last, w, padding=1)": ["product"],
+    "F.conv2d(last, w, b, padding=1)": ["product", "add"],
+    "gradients(x, [True, False, False])": ["copies", "product"],
+    "gradients(x, [False, True, False])": ["copies", "product"],
+    "gradients(x, [True, True, False])": ["copies", "product", "copies", "product"],
+    "gradients(last, [True, True, True])": ["product", "product", "sum"],
+    "gradients(last, [False, False, True])": ["sum"],
+    "F.conv2d(x, alone, groups=32, padding=1)": ["depthwise"],
+}
+
+
+def convolved(monkeypatch, tmp_path, calls, data):
+    """Returns the kernels of each call on a topology that says what convolutions take."""
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    path = tmp_path / "one.yaml"
+    path.write_text(TOPOLOGY + CONVOLVED, encoding="utf-8")
+    issued, kernels = noted(monkeypatch), {}
+    with world.opened(topology=str(path)), device.running(data=data):
+        x, w = torch.ones(2, 32, 8, 8, device="cuda").half(), torch.ones(64, 32, 3, 3, device="cuda").half()
+        grad = torch.ones(2, 64, 8, 8, device="cuda").half()
+
+        def gradients(images, mask):
+            bias, same = [64], [[1, 1], [1, 1], False, [0, 0], 1, mask]
+            return torch.ops.aten.convolution_backward(grad, images, w, bias, [1, 1], *same)
+
+        names = {
+            "torch": torch, "F": F, "x": x, "w": w, "b": grad[0, :, 0, 0].clone(), "gradients": gradients,
+            "last": x.to(memory_format=torch.channels_last), "alone": w[:32, :1].clone(), "line": x.flatten(2),
+            "single": w[:, :, 0].clone(), "turned": w.transpose(0, 1).contiguous(),
+        }  # fmt: skip
+        for call in calls:
+            issued.clear()
+            eval(call, names)
+            kernels[call] = issued[:]
+    return kernels
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_kernels_of_convolutions(monkeypatch, tmp_path, data):
+    for call, kinds in PASSES.items():
+        name = "convolution_backward" if call.startswith("gradients") else "convolution"
+        expected = {
+            "copies": [(name, 4 * n, taken, "vector") for n, taken in COPIES],
+            "product": [(name, 2 * (IMAGES + RESULTS + WEIGHTS), None, "float16")],
+            "add": [("add_", 2 * (2 * RESULTS + 64), RESULTS, "strided")],
+            "sum": [("sum", 2 * (RESULTS + 64), RESULTS, "strided")],
+            "depthwise": [(name, 2 * (2 * IMAGES + 32 * 9), IMAGES * 9, "vector")],
+        }  # fmt: skip
+        kernels = convolved(monkeypatch, tmp_path, [call], data)[call]
+        assert [(n, b, None if u == "float16" else o, u) for n, b, o, u in kernels] == [
+            kernel for kind in kinds for kernel in expected[kind]
+        ], call
+
+
+def test_convolutions_of_the_same_operands_differ_by_their_settings(monkeypatch, tmp_path):
+    """A stride of 4 makes a sixteenth of the elements; transposed convolutions are gradients of others."""
+    calls = ["F.conv2d(x, w, padding=1)", "F.conv2d(x, w, padding=1, stride=4)"]
+    first, second = (kernels[-1] for kernels in convolved(monkeypatch, tmp_path, calls, False).values())
+    assert first[1] - second[1] == 2 * 2 * 64 * (64 - 4)
+    assert second[2] < first[2]
+    turned = "F.conv_transpose2d(x, turned, padding=1)"
+    line = "F.conv1d(line, single, padding=1)"
+    found = convolved(monkeypatch, tmp_path, [calls[0], turned, line], False)
+    assert found[turned][0] == found[calls[0]][1], "the results are the images"
+    assert found[line][0] == found[calls[0]][0], "a line has the elements of an image"
+    assert found[line][2][2] == 64 * 32 * 32
+
+
+FUSED = "  attention: {flash: {forward: {side: 128, tile: 1000}}, efficient: {forward: {side: 64, tile: 500}}}\n"
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_kernels_of_attention(monkeypatch, tmp_path, data):
+    """Where blocks take nothing, tiles do: a PE has 6 heads of 2 or 3 tiles, and the last one ends half a tile late."""
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    path = tmp_path / "one.yaml"
+    path.write_text(TOPOLOGY + FUSED, encoding="utf-8")
+    issued = noted(monkeypatch)
+    with world.opened(topology=str(path)), device.running(data=data):
+        x = torch.ones(2, 3, 160, 32, device="cuda", requires_grad=True)
+        for operand, tiles, name in ((x.bfloat16(), 2, "flash"), (x, 3, "efficient")):
+            tile = 1000 if name == "flash" else 500
+            dtype = str(operand.dtype).removeprefix("torch.")
+            operations = round((6 * tiles + 0.5) * tile * (1000 if name == "flash" else 500))
+            moved = 4 * 2 * 3 * 160 * 32 * operand.itemsize
+            for causal in (False, True):
+                issued.clear()
+                result = F.scaled_dot_product_attention(operand, operand, operand, is_causal=causal)
+                fused = f"_scaled_dot_product_{name}_attention"
+                assert issued == [(fused, moved, operations, dtype)], (name, causal)
+                issued.clear()
+                torch.autograd.grad(result.sum(), x, retain_graph=True)
+                backward = [kernel for kernel in issued if "attention" in kernel[0]]
+                assert [kernel[0] for kernel in backward] == [f"{fused}_backward"] * 2
+                assert [kernel[1] for kernel in backward] == [2 * moved, 0]
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["data", "no data"])
+def test_channels_that_processors_take_whole(monkeypatch, tmp_path, data):
+    """Of 3 channels a machine of 2 PEs takes one wave more; planes of 64 elements take what 100 do."""
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    two = TOPOLOGY.replace("corners: [nw]", "corners: [nw, ne]") + "  batch_norm: {plane: 100}\n"
+    path = tmp_path / "one.yaml"
+    path.write_text(two, encoding="utf-8")
+    issued = noted(monkeypatch)
+    with world.opened(topology=str(path)), device.running(data=data):
+        for order, way, elements in (
+            (torch.contiguous_format, "channels", 5 * 4 * 64),
+            (torch.channels_last, "channels_last", 5 * 3 * 64),
+        ):
+            images = torch.ones(5, 3, 8, 8, device="cuda").to(memory_format=order).requires_grad_()
+            issued.clear()
+            result = F.batch_norm(images, None, None, training=True)
+            torch.autograd.grad(result, images, result.detach())
+            assert [(name, n, how) for name, _, n, how in issued] == [
+                ("native_batch_norm", elements, way), ("native_batch_norm_backward", elements, way),
+            ]  # fmt: skip
+            given = torch.ones(3, device="cuda")
+            issued.clear()
+            F.batch_norm(images, given, given)
+            assert issued[0][2:] == (5 * 3 * (64 if way == "channels_last" else 100), "eval")
+
+
+def test_graphs_without_data_are_replayed(tmp_path):
+    """A replay takes what the calls took, and no elements are copied, for there are none."""
+    path = tmp_path / "one.yaml"
+    path.write_text(TOPOLOGY, encoding="utf-8")
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    with world.opened(topology=str(path)), device.running(data=False):
+        x, graph = torch.ones(1024, 1024, device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            x.exp()
+            torch.zeros(1024, 1024, device="cuda").add_(x)
+        took = of_calls(["graph.replay()"], graph=graph)["graph.replay()"]
+        assert took == pytest.approx((200 + 4 + 12) * MIB / 1000 + 3 * 2000, rel=1e-6)

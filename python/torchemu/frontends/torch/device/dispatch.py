@@ -322,7 +322,8 @@ class RankMode(TorchDispatchMode):
         if op.flops is not None:
             if not op.in_place:
                 self.settle(out, at)
-            self.launch(products.kernel(op.name, args, kwargs), *products.charge(op, args, kwargs, out))
+            for kernel in products.charge(op, args, kwargs, out):
+                self.launch(*kernel)
             return out
         if out.__class__ is torch.Tensor and out.layout is _STRIDED:
             if not op.in_place:

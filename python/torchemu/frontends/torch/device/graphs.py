@@ -272,11 +272,14 @@ def _waits_for_copy(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) 
     return places.is_simulated(to) == (places.of(args[0]) is None)
 
 
+_is_meta = torch._C.TensorBase.is_meta.__get__  # a tensor of a device says that it is none
+
+
 def _do_again(func: Any, args: Sequence[Any], kwargs: dict[str, Any], into: Sequence[Any] = ()) -> None:
     """Does an operation again, with its results in the memory that they were in at first."""
     out = func(*args, **kwargs)
     for made, target in zip(tensors(out), into, strict=False):
-        if target is None or made.is_meta:
+        if target is None or _is_meta(made):
             continue
         of, to = made.untyped_storage(), target.untyped_storage()
         if deferral.current().works or of.nbytes() != to.nbytes():

@@ -115,7 +115,7 @@ class Operation:
         on_host: does so with the kernels of the host, where CUDA's have other results.
         run: the mode's method for operations of its kind.
         counted: counts what a call takes that has one result.
-        costs: what calls have cost, by the shapes and dtypes of their operands.
+        costs: the kernels of calls, by the shapes and dtypes of their operands and by their settings.
         waits: "first" or "last", where the host waits before or after it; else "".
         other: the same for some calls, and None where they are all alike; see for_call.
     """
@@ -130,7 +130,7 @@ class Operation:
         self.func, self.kind = func, kind
         self.changes = tuple(i for i, a in enumerate(func._schema.arguments) if a.alias_info and a.alias_info.is_write)
         self.fills = tuple(a.name for a in func._schema.arguments if a.is_out)
-        self.costs: dict[Any, tuple[int, int, str]] = {}
+        self.costs: dict[Any, tuple[products.Kernel, ...]] = {}
         schema = func._schema
         self.name = schema.name.partition("::")[2]
         self.writes_by_index = self.name in mixing.WRITES_BY_INDEX or func in mixing.FILLS

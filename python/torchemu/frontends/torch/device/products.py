@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import flop_registry
 
+from torchemu.frontends.torch.device import attention_costs, convolution_costs
 from torchemu.frontends.torch.device.ground import context, go
 
 aten = torch.ops.aten
@@ -51,7 +52,7 @@ _OWN: dict[Any, Formula] = {
 """Operations, by shapes, that PyTorch's flop counter does not count, or not with a dtype for the result."""
 
 
-_OF_HOST = "_scaled_dot_product_flash_attention_for_cpu"
+_OF_HOST = attention_costs.OF_HOST
 
 
 def kernel(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
@@ -139,17 +140,31 @@ _COSTS = 4096
 """Calls of an operation whose costs are known at most."""
 
 
-def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
-    """Returns what cost does, once for operands alike."""
+Kernel = tuple[str, int, int, str]
+"""A kernel's name, the bytes that it moves, its operations, and their unit."""
+
+
+def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[Kernel, ...]:
+    """Returns the kernels that cost does, once for operands and settings alike."""
     rounds = _rounds(op.name)
-    key = rounds, *[_alike(a) if isinstance(a, torch.Tensor) else a if a is True else None for a in args]
+    given = [name for name, value in kwargs.items() if value is not None]
+    key = context().world.handle, rounds, *map(_said, args), *given
     known = op.costs.get(key)
     if known is None:
         if len(op.costs) == _COSTS:
             op.costs.clear()
         known = op.costs[key] = cost(op, rounds, args, kwargs, out)
-    found: tuple[int, int, str] = known
+    found: tuple[Kernel, ...] = known
     return found
+
+
+def _said(argument: Any) -> Any:
+    """Returns what an argument says of a call's cost."""
+    if isinstance(argument, torch.Tensor):
+        return _alike(argument)
+    if argument.__class__ is list:
+        return tuple(map(_said, argument))
+    return argument if argument.__class__ in (bool, int) else None
 
 
 def _alike(operand: torch.Tensor) -> tuple[Any, ...]:
@@ -158,8 +173,14 @@ def _alike(operand: torch.Tensor) -> tuple[Any, ...]:
     return operand.shape, operand.dtype, None if is_in_rows else operand.stride()
 
 
-def cost(op: Any, rounds: bool, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
-    """Returns the bytes that a product moves, its operations, and their unit."""
+def cost(op: Any, rounds: bool, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[Kernel, ...]:
+    """Returns the kernels of a product or of a convolution."""
+    name = kernel(op.name, args, kwargs)
+    known = convolution_costs.kernels(op.name, rounds, args, out) or attention_costs.kernels(
+        op.name, name, args, kwargs
+    )
+    if known:
+        return known
     operands = [a for a in args if isinstance(a, torch.Tensor)]
     results = [t for t in (out if isinstance(out, (list, tuple)) else (out,)) if isinstance(t, torch.Tensor)]
     flops = int(op.flops(*args, **kwargs, out_val=out))
@@ -168,9 +189,9 @@ def cost(op: Any, rounds: bool, args: Sequence[Any], kwargs: dict[str, Any], out
         flops *= 4
     tiled = _tiled(op.func, operands)
     if tiled is None:
-        return sum(t.nbytes for t in (*operands, *results)), flops, unit(first, rounds)
+        return ((name, sum(t.nbytes for t in (*operands, *results)), flops, unit(first, rounds)),)
     nbytes, slower = tiled
-    return nbytes, round(flops * slower), unit(first, rounds)
+    return ((name, nbytes, round(flops * slower), unit(first, rounds)),)
 
 
 def _tiled(func: Any, operands: list[torch.Tensor]) -> tuple[int, Fraction | int] | None:

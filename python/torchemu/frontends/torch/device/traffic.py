@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from torchemu.frontends.torch.device import deferral
+from torchemu.frontends.torch.device.ground import context, go
 
 _STRIDED = torch.strided
 
@@ -25,8 +26,12 @@ Counter = Callable[[Sequence[Any], Tensor, int], Counted]
 """A function that counts a kernel, by its arguments, its result and the bytes of all operands."""
 
 ALIKE, STRIDED, TRANSPOSED, SHORT, EVAL = "vector", "strided", "transposed", "short", "eval"
+CHANNELS, CHANNELS_LAST = "channels", "channels_last"
 """Ways of kernels, as topologies name them: with vectorized accesses to memory, without, and in another order; with
-short rows; by statistics that are given."""
+short rows; by statistics that are given; of images channel by channel, and with the channels last."""
+
+_OF_ROWS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward")
+_BATCH_NORMS = ("native_batch_norm", "native_batch_norm_backward")
 
 OVERWRITES = frozenset({
     "fill_", "zero_", "normal_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_",
@@ -56,6 +61,8 @@ def counter(name: str) -> Counter:
         return lambda args, out, nbytes: (nbytes + out.nbytes, out.numel(), way(args[0], out))
     if name in ("_softmax", "_log_softmax"):
         return _of_rows
+    if name == "sum":
+        return _summed
     times = AGAIN.get(name)
     if times is not None:
         return lambda args, out, nbytes: whole(args, out, nbytes + times * args[0].nbytes)
@@ -70,6 +77,12 @@ def _of_rows(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts a softmax."""
     row = out.shape[args[1]] if out.dim() else 1
     return nbytes + out.nbytes, out.numel(), SHORT if row <= _SHORT else ALIKE
+
+
+def _summed(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts a sum. Kernels that count bools read them one by one."""
+    read, elements, as_usual = whole(args, out, nbytes)
+    return read, elements, STRIDED if args[0].dtype is torch.bool else as_usual
 
 
 def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
@@ -98,13 +111,41 @@ def counted_several(name: str, args: Sequence[Any], changed: Sequence[int], nbyt
     if name == "nll_loss_forward":
         return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
     if name == "native_batch_norm" and not args[5]:
-        return nbytes + size(args[0]), elements, EVAL
+        return nbytes + size(args[0]), _by_channels(args[0], True), EVAL
+    if name in _BATCH_NORMS:
+        images = args[name != "native_batch_norm"]
+        way = CHANNELS_LAST if _is_last(images) else CHANNELS
+        return nbytes + results, elements if way is CHANNELS_LAST else _by_channels(images, False), way
     if results:
-        return nbytes + results, elements, ALIKE
+        return nbytes + results, elements, _by_rows(args) if name in _OF_ROWS else ALIKE
     written = [sum(map(size, deferral.tensors(args[at]))) for at in changed if at < len(args)]
     if name in OVERWRITES:
         nbytes -= written[0]
     return nbytes + sum(written), elements, ALIKE
+
+
+def _by_rows(args: Sequence[Any]) -> str:
+    """Returns the way of a normalization of rows: by the width that its first list says."""
+    shape = next(a for a in args if a.__class__ in (list, tuple))
+    return SHORT if math.prod(shape) <= _SHORT else ALIKE
+
+
+def _by_channels(images: Tensor, given: bool) -> int:
+    """Returns the elements that normalization by channels takes.
+
+    Args:
+        given: the statistics are.
+    """
+    if given and _is_last(images):
+        return images.numel()
+    plane = math.prod(images.shape[2:])
+    found: int = go.BatchNormElements(context().world.handle, *images.shape[:2], plane, given)
+    return found
+
+
+def _is_last(images: Tensor) -> bool:
+    """Says whether the channels of an element lie side by side."""
+    return images.dim() < 3 or (images.stride(1) == 1 and images.shape[1] > 1)
 
 
 def size(tensor: Tensor) -> int:
