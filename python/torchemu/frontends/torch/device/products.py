@@ -77,8 +77,14 @@ for _name, _formula in ((_OF_HOST, _attention), (f"{_OF_HOST}_backward", _attent
         _OWN[getattr(aten, _name)] = _formula
 
 
+OF_ELEMENTS: dict[Any, Formula] = {}
+"""Formulas of operations whose number depends on elements, from arguments as they are."""
+
+
 def formula(func: Any) -> Formula | None:
     """Returns the formula of the operations of an overload, from its arguments with shapes for tensors."""
+    if func in OF_ELEMENTS:
+        return OF_ELEMENTS[func]
     packet = func._overloadpacket
     counted: Formula | None = flop_registry.get(packet)
     if packet in _OWN:
@@ -142,6 +148,8 @@ _COSTS = 4096
 def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
     """Returns what cost does, once for operands alike."""
     rounds = _rounds(op.name)
+    if op.func in OF_ELEMENTS:
+        return cost(op, rounds, args, kwargs, out)
     key = rounds, *[_alike(a) if isinstance(a, torch.Tensor) else a if a is True else None for a in args]
     known = op.costs.get(key)
     if known is None:
