@@ -26,6 +26,7 @@ from torchemu.frontends.torch import (
     compilers,
     detailed,
     device,
+    first_loads,
     futures,
     hooked,
     hooks,
@@ -68,7 +69,7 @@ from torchemu.runtime.rank_local import RankLocal
 def install(run: Session, seed: int) -> None:
     """Makes PyTorch that of the run's ranks, whose generators have this seed, until it ends."""
     state.install(run, seed)
-    switches.install(run)
+    own = switches.install(run)
     hooks.install(run)
     nccl_methods.install(run)
     libraries.install(run)
@@ -89,7 +90,7 @@ def install(run: Session, seed: int) -> None:
     loading.install(run)
     rpc.install(run)
     instances.install(run)
-    packages.install(run)
+    packages.install(run, first_loads.install(run, own))
     import_locks.install(run)
     workers.install(run)
     _install_numbers(run)

@@ -24,6 +24,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends.torch import rank_constants
+from torchemu.frontends.torch.first_loads import FirstLoads
 from torchemu.frontends.torch.rank_constants import Constant
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime.frames import is_installed
@@ -375,17 +376,21 @@ class _Noting(importlib.machinery.SourceFileLoader):
             self.waiting(module)
 
 
-def _executing(variables: Variables) -> Callable[[importlib.machinery.SourceFileLoader, types.ModuleType], None]:
+def _executing(
+    variables: Variables, first: FirstLoads
+) -> Callable[[importlib.machinery.SourceFileLoader, types.ModuleType], None]:
     """Returns the method by which loaders execute a module, which notes what functions of a package's set."""
 
     def exec_module(self: importlib.machinery.SourceFileLoader, module: types.ModuleType) -> None:
         code = self.get_code(module.__name__)
         if code is None:
             raise ImportError(f"cannot load module {module.__name__!r} when get_code() returns None")
-        _bootstrap._call_with_frames_removed(exec, code, vars(module))
         package = _package(module.__name__)
         if package in _KNOWING_RANKS or not is_installed(self.path):
+            _bootstrap._call_with_frames_removed(exec, code, vars(module))
             return
+        with first.noting(module.__name__):
+            _bootstrap._call_with_frames_removed(exec, code, vars(module))
         variables.note_constants(module, code, lambda: self.get_data(self.path))
         if package not in (*PACKAGES, *SETTING) and _speaks_of_ranks(code):
             variables.note_set(module, code)
@@ -417,8 +422,13 @@ class _Finder:
         return spec
 
 
-def install(run: Session) -> None:
-    """Gives ranks variables of their own, until the run ends."""
+def install(run: Session, first: FirstLoads) -> None:
+    """Gives ranks variables of their own, until the run ends.
+
+    Args:
+        run: the run.
+        first: notes what loading sets beside variables of modules.
+    """
     variables = Variables(_lasting.values())
     for name in ATTRIBUTES:
         if name in sys.modules:
@@ -427,7 +437,7 @@ def install(run: Session) -> None:
         if name in sys.modules:
             act(sys.modules[name])
     loader = importlib.machinery.SourceFileLoader
-    run.replace(loader, "exec_module", _executing(variables))
+    run.replace(loader, "exec_module", _executing(variables, first))
     finder = _Finder(variables, run.on_load)
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)
