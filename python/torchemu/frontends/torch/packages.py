@@ -3,8 +3,8 @@
 Such a package, Megatron say, is loaded once. Functions of its modules that set variables of the module say so in their
 code. Right after a module was executed, those variables are noted, its dicts, lists and sets, also those that are
 default values of functions, and what functions set on its classes. What they hold is exchanged when another rank goes
-on. Of packages that are not named here these are the modules that speak of torch.distributed, or of what torchrun tells
-a process, and of them what functions set. What modules make of the environment as they are loaded is in
+on. Of packages that are not named here these are the modules that speak of torch.distributed, of what torchrun tells a
+process, or of devices, and of them what functions set. What modules make of the environment as they are loaded is in
 `rank_constants`.
 """
 
@@ -81,6 +81,9 @@ PATCHES = {
 
 _KNOWING_RANKS = ("torch", "torchemu")
 """Packages that have a state for each rank without this."""
+
+_DEVICES = frozenset({"cuda", "device", "to"})
+"""Names by which functions put tensors on a device."""
 
 _bootstrap: Any = vars(importlib)["_bootstrap"]
 _MISSING = object()
@@ -353,6 +356,16 @@ def _speaks_of_ranks(code: types.CodeType) -> bool:
     )
 
 
+def _speaks_of_devices(code: types.CodeType) -> bool:
+    """Returns whether functions of a module that uses torch name a device: they may keep a tensor there."""
+    if "torch" not in code.co_names:
+        return False
+    inner = [*_functions(code)]
+    if any(not _DEVICES.isdisjoint(each.co_names) for each in inner):
+        return True
+    return any("device" in const for each in inner for const in each.co_consts if isinstance(const, tuple))
+
+
 def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -392,7 +405,7 @@ def _executing(
         with first.noting(module.__name__):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
         variables.note_constants(module, code, lambda: self.get_data(self.path))
-        if package not in (*PACKAGES, *SETTING) and _speaks_of_ranks(code):
+        if package not in (*PACKAGES, *SETTING) and (_speaks_of_ranks(code) or _speaks_of_devices(code)):
             variables.note_set(module, code)
 
     return exec_module

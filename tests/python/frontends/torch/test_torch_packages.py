@@ -91,6 +91,23 @@ LATER = 3
 IMPORTING = "from spoken_made import RANK as mine, LEADER, OTHER\nLATER = not LEADER\n"
 
 
+ON_DEVICES = """
+import torch
+_mask = None
+
+def mask(rows):
+    global _mask
+    if _mask is None or len(_mask) < rows:
+        _mask = torch.ones(rows, device="cuda")
+    return _mask
+
+class Rotary:
+    table = None
+    def rows(self):
+        if Rotary.table is None:
+            Rotary.table = torch.ones(2).cuda()
+        return Rotary.table
+"""
 DRAWN = torch.rand(1, generator=torch.Generator().manual_seed(7), dtype=torch.float64).item()
 SETTING = """
 import os, random, sys, warnings
@@ -122,6 +139,7 @@ def folder(tmp_path, monkeypatch):
     (folder / "spoken_made.py").write_text(MAKING)
     (folder / "spoken_made_of.py").write_text(IMPORTING)
     (folder / "spoken_setting.py").write_text(SETTING)
+    (folder / "spoken_on_devices.py").write_text(ON_DEVICES)
     (folder / "spoken_loading.py").write_text("import spoken_setting\n")
     (folder / "spoken_package").mkdir()
     (folder / "spoken_package/__init__.py").write_text("from .inner import RANK\n")
@@ -232,6 +250,21 @@ def test_what_loading_a_module_does_to_the_process_is_done_for_each_rank(folder)
         import spoken_setting  # noqa: F401
 
         assert torch.initial_seed() == rank  # what is loaded does nothing again
+
+    program()
+
+
+def test_tensors_that_functions_keep_are_on_a_ranks_own_device(folder):
+    @torchemu.distributed(world_size=2, torch="real")
+    def program():
+        import spoken_on_devices
+
+        dist.init_process_group("nccl")
+        torch.cuda.set_device(dist.get_rank())
+        for _ in range(2):
+            kept = spoken_on_devices.mask(3), spoken_on_devices.Rotary().rows()
+            assert {t.device.index for t in kept} == {dist.get_rank()}
+            dist.barrier()
 
     program()
 
