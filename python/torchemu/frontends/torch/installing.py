@@ -142,6 +142,13 @@ def _hash(tensors: Sequence[torch.Tensor]) -> int:
     return zlib.crc32(b"".join(t.cpu().contiguous().clone().view(torch.uint8).numpy().tobytes() for t in tensors))
 
 
+def _number_steps(run: Session) -> None:
+    """Lets optimizers read numbers of steps that have no elements."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("torch.optim.") and hasattr(module, "_get_value"):
+            run.replace(module, "_get_value", device.timing.numbers_of_steps(module._get_value))
+
+
 def _install_devices(run: Session) -> None:
     """Gives ranks the simulated devices, unless the environment says that none are to be seen."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
@@ -160,6 +167,7 @@ def _install_devices(run: Session) -> None:
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
     offloading.install(run)
     if not run.data:
+        _number_steps(run)
         verify = device.timing.with_elements(dist._verify_params_across_processes)
         run.replace(
             dist,
