@@ -85,7 +85,8 @@ def _decorated(function: Any, maxsize: int | None, typed: bool) -> Any:
 
 def _uses_torch(function: types.FunctionType) -> bool:
     """Reports whether a function's module has imported torch: what it remembers may be on a device."""
-    return getattr(function.__globals__.get("torch"), "__name__", None) == "torch"
+    name = getattr(function.__globals__.get("torch"), "__name__", "")
+    return str(name).partition(".")[0] in ("torch", "torchemu")
 
 
 def install(stack: contextlib.ExitStack) -> None:
