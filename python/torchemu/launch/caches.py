@@ -1,7 +1,7 @@
 """Functions of installed packages remember things of their process: each rank's are its own.
 
 A package is loaded once, and a function of it without parameters that remembers its answer, ``get_rank`` say, would
-give all ranks the first one's.
+give all ranks the first one's; one of a module that uses torch, a mask on the first one's device.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import functools
 import inspect
 import sys
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -27,14 +28,14 @@ _NOBODY = _Nobody()
 
 
 class Remembering:
-    """A function without parameters that remembers its answer, one for each rank: functools.lru_cache of it.
+    """A function that remembers its answers, which are others for each rank: functools.lru_cache of it.
 
     Args:
         function: the function.
         maxsize, typed: as of functools.lru_cache.
     """
 
-    def __init__(self, function: Callable[[], Any], maxsize: int | None, typed: bool) -> None:
+    def __init__(self, function: Callable[..., Any], maxsize: int | None, typed: bool) -> None:
         functools.update_wrapper(self, function)
         self._about = maxsize, typed
         self._caches: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -46,8 +47,11 @@ class Remembering:
             found = self._caches[process] = _real(*self._about)(self.__wrapped__)
         return found
 
-    def __call__(self) -> Any:
-        return self._own()()
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._own()(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> str:
         return str(self.__qualname__)
@@ -71,10 +75,18 @@ def _cache(function: Callable[..., Any], /) -> Any:
 
 
 def _decorated(function: Any, maxsize: int | None, typed: bool) -> Any:
-    asked = not inspect.isfunction(function) or inspect.signature(function).parameters
-    if asked or function.__module__.partition(".")[0] in {*sys.stdlib_module_names, "torch", "torchemu"}:
+    is_other = not inspect.isfunction(function) or (
+        inspect.signature(function).parameters and not _uses_torch(function)
+    )
+    if is_other or function.__module__.partition(".")[0] in {*sys.stdlib_module_names, "torch", "torchemu"}:
         return _real(maxsize, typed)(function)
     return Remembering(function, maxsize, typed)
+
+
+def _uses_torch(function: types.FunctionType) -> bool:
+    """Reports whether a function's module has imported torch: what it remembers may be on a device."""
+    name = getattr(function.__globals__.get("torch"), "__name__", "")
+    return str(name).partition(".")[0] in ("torch", "torchemu")
 
 
 def install(stack: contextlib.ExitStack) -> None:

@@ -177,7 +177,8 @@ class Isolation:
         what pickle takes there; forked ones know the values of its variables, too, and are quiet while they load it."""
         parent.modules.save()
         own = parent.modules.names
-        parcels = [Parcel(value, own) for value in call]
+        together = Parcel(call, own, apart=True)
+        parcels = [] if together.is_packed() else [Parcel(value, own, apart=True) for value in call]
 
         def child(rank: int) -> None:
             inherited = births[rank].variables
@@ -187,7 +188,7 @@ class Isolation:
                 self._main_again()
             if inherited is not None:
                 inherited.put_into(vars(sys.modules["__main__"]))
-            function, *arguments = [parcel.open() for parcel in parcels]
+            function, *arguments = [parcel.open() for parcel in parcels] or together.open()
             if inherited is not None:
                 function = inherited.bound(function, vars(sys.modules["__main__"]))
             function(rank, *arguments)

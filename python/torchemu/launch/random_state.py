@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchemu.launch.patches import current, replace
+from torchemu.runtime import seeds
 
 
 class RandomState:
@@ -62,6 +63,9 @@ def _ranks_own(function: Callable[..., Any], kind: str, method: str) -> Callable
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         process = current()
+        if method == "seed":
+            for hear in seeds.hearers:
+                hear(functools.partial(call, *args, **kwargs))
         own = function if process is None else getattr(getattr(process.random, kind), method)
         return own(*args, **kwargs)
 

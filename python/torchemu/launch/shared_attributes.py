@@ -2,7 +2,8 @@
 
 An installed package is loaded once, and notes in its own variables what it has done. So what it sets counts for all
 ranks. A rank that sets another value than the one that another rank has set there gets an error. A context manager sets
-for its caller, and takes back: what is set there is the rank's own.
+for its caller, and takes back: what is set there is the rank's own. So is what is set on builtins: print, by which the
+first rank alone is to be heard.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class _Telling(ast.NodeTransformer):
 
     def __init__(self, roots: set[str]) -> None:
         self._roots, self._depth, self.found = roots, 0, False
+        self._builtins: set[str] = set()  # names of the module
         self._arguments: set[str] | None = None  # of the context manager that it is in
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -71,8 +73,14 @@ class _Telling(ast.NodeTransformer):
         self._arguments = outer
         return node
 
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        self._builtins.update(alias.asname or alias.name for alias in node.names if alias.name == "builtins")
+        return node
+
     def visit_Assign(self, node: ast.Assign) -> Any:
         self.generic_visit(node)
+        if self._depth and any(_root(target) in self._builtins for target in node.targets):
+            return self._own(node, set())
         if self._arguments is not None:
             return self._own(node, self._arguments)
         paths = [target for target in node.targets if isinstance(target, ast.Attribute) and self._is_others(target)]

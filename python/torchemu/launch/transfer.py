@@ -2,8 +2,8 @@
 
 An object of the program's classes means something else in each rank: there its class is another one, of the same name.
 So it goes there as to another process, by pickle, which names classes and functions and does not copy them. What a
-program hands to the processes that it starts goes so in any case: each has a list or an array of its own. Tensors are
-handed over as they are, like those that PyTorch shares between processes.
+program hands to the processes that it starts goes so in any case: each has a list, an array or a module of its own.
+Tensors are in the same memory, like those that PyTorch shares between processes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import pickle
 import types
 from collections.abc import Collection, Mapping
 from typing import Any
+
+from torchemu.multiprocessing._shared import Handed, is_shared
 
 _NAMED = (type, types.FunctionType)
 _BETWEEN_RANKS = ("multiprocessing", "distributed", "_C")  # queues, locks, groups: the same for all
@@ -27,17 +29,18 @@ class Parcel:
         value: the object.
         own: the names of the modules of which each rank has its own.
         shared: whether it is handed over as it is where none of their classes is in it.
+        apart: whether what is PyTorch's in it is each rank's own, but for what tensors have in memory, and groups.
     """
 
-    def __init__(self, value: Any, own: Collection[str], shared: bool = False) -> None:
-        self._value, self._shared = value, shared
+    def __init__(self, value: Any, own: Collection[str], shared: bool = False, apart: bool = False) -> None:
+        self._value, self._shared, self._apart = value, shared, apart
         self._kept: list[Any] = []
         self._pickled = self._packed(own)
 
     def _packed(self, own: Collection[str]) -> bytes | None:
         """The pickle; None where the object is to be handed over as it is, as are those that cannot be pickled."""
         file = io.BytesIO()
-        pickler = _Pickler(file, own, self._kept)
+        pickler = _Pickler(file, own, self._kept, self._apart)
         try:
             pickler.dump(self._value)
         except Exception:
@@ -53,7 +56,12 @@ class Parcel:
         """
         if self._pickled is None:
             return self._value
-        return _Unpickler(io.BytesIO(self._pickled), self._kept, copies).load()
+        kept = Handed(self._kept) if self._apart else self._kept
+        return _Unpickler(io.BytesIO(self._pickled), kept, copies).load()
+
+    def is_packed(self) -> bool:
+        """Reports whether the object could be pickled."""
+        return self._pickled is not None
 
 
 def _ours(module: Any) -> str | None:
@@ -63,24 +71,29 @@ def _ours(module: Any) -> str | None:
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, own: Collection[str], kept: list[Any]) -> None:
+    def __init__(self, file: io.BytesIO, own: Collection[str], kept: list[Any], apart: bool) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.names_own = False
-        self._own, self._kept = own, kept
+        self._own, self._kept, self._apart = own, kept, apart
 
     def persistent_id(self, obj: Any) -> int | None:
         """Keeps torchemu's objects; looks at which classes and functions the others name."""
         module = (obj if isinstance(obj, _NAMED) else type(obj)).__module__
         if module in self._own:
             self.names_own = True
-        elif _ours(module):
+        elif _ours(module) and not (self._apart and self._is_pytorchs_own(obj, module)):
             self._kept.append(obj)
             return len(self._kept) - 1
         return None
 
+    def _is_pytorchs_own(self, obj: Any, module: str) -> bool:
+        """Reports whether an object is one of PyTorch's that processes have of their own: a module, an optimizer."""
+        is_between = (_ours(module) or "").startswith(_BETWEEN_RANKS)
+        return module.startswith("torch.") and not isinstance(obj, _NAMED) and not is_between and not is_shared(obj)
+
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, kept: list[Any], copies: dict[int, Any] | None) -> None:
+    def __init__(self, file: io.BytesIO, kept: list[Any] | Handed, copies: dict[int, Any] | None) -> None:
         super().__init__(file)
         self._kept, self._copies = kept, copies
 

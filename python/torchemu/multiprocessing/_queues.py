@@ -1,7 +1,11 @@
-"""Queues and pipes between ranks. What is put in comes out as a copy; tensors come out themselves, as with PyTorch."""
+"""Queues and pipes between ranks. What is put in comes out as a copy; tensors keep their memory, as with PyTorch."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import math
+import threading
 import time
 from collections import deque
 from queue import Empty, Full
@@ -9,10 +13,14 @@ from typing import Any
 
 from torchemu.multiprocessing._helper import Closing
 from torchemu.multiprocessing._shared import Copied, Shared, access, access_to_put, is_beside, limit
+from torchemu.runtime.frames import is_installed
 from torchemu.runtime.waiting import Line
 
 _STEP = 0.001
 """Seconds between two looks of a thread that is beside the schedule."""
+
+_LOOKS = 1000
+"""Looks for a thread that a package has started to take something."""
 
 _sleep = time.sleep  # the process's
 
@@ -25,6 +33,7 @@ class SimpleQueue(Shared):
         self._items: deque[Copied] = deque()
         self._takers = Line()
         self._closed = Closing()
+        self._beside: threading.Thread | None = None  # that takes from it, and is none of a rank's
 
     def put(self, obj: Any) -> None:
         """Appends a copy of an object."""
@@ -59,13 +68,20 @@ class SimpleQueue(Shared):
         if not self._takers.call_next(packed):
             self._items.append(packed)
 
-    def _awaited(self) -> Copied:
-        """Waits as threads do that are none of a rank's: those by which loggers write, say."""
-        while True:
-            try:
-                return self._items.popleft()
-            except IndexError:
+    def _awaited(self, seconds: float | None = None) -> Copied:
+        """Waits as threads do that are none of a rank's: those by which loggers write, say.
+
+        Raises:
+            queue.Empty: there is nothing in time, which is the wall clock's.
+        """
+        self._beside = threading.current_thread()
+        looks = itertools.count() if seconds is None else range(1 + math.ceil(max(seconds, 0) / _STEP))
+        for look in looks:
+            if look:
                 _sleep(_STEP)
+            with contextlib.suppress(IndexError):
+                return self._items.popleft()
+        raise Empty
 
     def _first(self, ps: int | None) -> Copied:
         if self._items:
@@ -97,7 +113,7 @@ class Queue(SimpleQueue):
         self._check_open()
         packed = Copied(obj)
         access_to_put(self)
-        if self._has_room():
+        if self._has_room() or (block and self._gets_room()):
             self._add(packed)
         else:
             self._offer(packed, limit(timeout) if block else 0)
@@ -108,6 +124,8 @@ class Queue(SimpleQueue):
         Raises:
             queue.Empty: block is false, or simulated time has passed the timeout, and there is none.
         """
+        if is_beside():
+            return self._awaited(timeout if block else 0).unpacked()
         self._check_open()
         access(self)
         packed = self._first(limit(timeout) if block else 0)
@@ -141,6 +159,18 @@ class Queue(SimpleQueue):
 
     def _has_room(self) -> bool:
         return not 0 < self._most <= len(self._items)
+
+    def _gets_room(self) -> bool:
+        """Lets a thread beside the schedule take something, while no simulated time passes. Reports whether it has."""
+        for _ in range(_LOOKS if self._beside is None and is_installed(self._made.rpartition(":")[0]) else 0):
+            if self._beside is not None:
+                break
+            _sleep(_STEP)  # it may have been started just now
+        while self._beside is not None and self._beside.is_alive():
+            if self._has_room():
+                return True
+            _sleep(_STEP)
+        return self._has_room()
 
     def _offer(self, packed: Copied, ps: int | None) -> None:
         """Waits until a rank that gets something makes room, and adds this in the same moment."""

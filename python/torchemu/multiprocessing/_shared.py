@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
@@ -81,12 +82,45 @@ class Copied:
         return _Unpickler(io.BytesIO(self._bytes), self._kept).load()
 
 
-_shared: list[type] = [Shared]
+def _itself(obj: Any) -> Any:
+    return obj
 
 
-def share(kind: type) -> None:
-    """Makes instances of a class go to other ranks as they are, and not as copies."""
-    _shared.append(kind)
+_shared: dict[type, Callable[[Any], Any]] = {Shared: _itself}
+
+
+def share(kind: type, handed: Callable[[Any], Any] = _itself) -> None:
+    """Makes instances of a class go to other ranks as they are, and not as copies.
+
+    Args:
+        kind: the class.
+        handed: makes of an instance the one that the running rank gets, of the same memory.
+    """
+    _shared[kind] = handed
+
+
+def unshare(kind: type) -> None:
+    """Makes instances of a class copies again."""
+    _shared.pop(kind, None)
+
+
+def is_shared(obj: Any) -> bool:
+    """Reports whether an object is not copied on its way to other ranks."""
+    return isinstance(obj, tuple(_shared))
+
+
+class Handed:
+    """Objects that are not copied on their way to a rank: each is handed over once."""
+
+    def __init__(self, kept: list[Any]) -> None:
+        self._kept, self._made = kept, dict[int, Any]()
+
+    def __getitem__(self, number: int) -> Any:
+        obj = self._kept[number]
+        if id(obj) not in self._made:
+            make = next((handed for kind, handed in _shared.items() if isinstance(obj, kind)), _itself)
+            self._made[id(obj)] = make(obj)
+        return self._made[id(obj)]
 
 
 class _Pickler(pickle.Pickler):
@@ -96,7 +130,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, obj: Any) -> int | None:
         """A number for what is kept."""
-        if not isinstance(obj, tuple(_shared)):
+        if not is_shared(obj):
             return None
         self._kept.append(obj)
         return len(self._kept) - 1
@@ -105,7 +139,7 @@ class _Pickler(pickle.Pickler):
 class _Unpickler(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
         super().__init__(file)
-        self._kept = kept
+        self._handed = Handed(kept)
 
     def persistent_load(self, pid: int) -> Any:
-        return self._kept[pid]
+        return self._handed[pid]

@@ -88,6 +88,20 @@ def holding(rank, kind):
         F.relu = F.before
         delattr(F, "before")
 
+def heard_from_the_first(rank):
+    import builtins as __builtin__
+
+    original = __builtin__.print
+
+    def print(*args, **kwargs):
+        if rank == 0 or kwargs.pop("force", False):
+            original(*args, **kwargs)
+
+    __builtin__.print = print
+
+def says(what, **kwargs):
+    print(what, **kwargs)
+
 class Own:
     def __init__(self, made):
         self.made = made
@@ -171,6 +185,17 @@ def test_what_context_managers_set_is_the_ranks_own(tmp_path: Path) -> None:
     print(patching.Own(5).made == 5 and F.relu is relu, hasattr(F, "before"))
     """
     assert lines(ran(tmp_path, textwrap.indent(textwrap.dedent(text), "    ").strip())) == ["True False"] * 2
+
+
+def test_what_is_set_on_builtins_is_the_ranks_own(tmp_path: Path) -> None:
+    calls = [
+        "patching.heard_from_the_first(rank)",
+        "dist.barrier()",
+        "print('program', rank)",
+        "patching.says(f'package {rank}')",
+        "patching.says(f'all {rank}', force=True) if rank else None",
+    ]
+    assert sorted(lines(ran(tmp_path, "; ".join(calls)))) == ["all 1", "package 0", "program 0"]
 
 
 def test_isolated_packages_set_the_ranks_own(tmp_path: Path) -> None:

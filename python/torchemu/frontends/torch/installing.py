@@ -26,6 +26,7 @@ from torchemu.frontends.torch import (
     compilers,
     detailed,
     device,
+    first_loads,
     futures,
     hooked,
     hooks,
@@ -68,7 +69,7 @@ from torchemu.runtime.rank_local import RankLocal
 def install(run: Session, seed: int) -> None:
     """Makes PyTorch that of the run's ranks, whose generators have this seed, until it ends."""
     state.install(run, seed)
-    switches.install(run)
+    own = switches.install(run)
     hooks.install(run)
     nccl_methods.install(run)
     libraries.install(run)
@@ -89,7 +90,7 @@ def install(run: Session, seed: int) -> None:
     loading.install(run)
     rpc.install(run)
     instances.install(run)
-    packages.install(run)
+    packages.install(run, first_loads.install(run, own))
     import_locks.install(run)
     workers.install(run)
     _install_numbers(run)
@@ -141,6 +142,13 @@ def _hash(tensors: Sequence[torch.Tensor]) -> int:
     return zlib.crc32(b"".join(t.cpu().contiguous().clone().view(torch.uint8).numpy().tobytes() for t in tensors))
 
 
+def _number_steps(run: Session) -> None:
+    """Lets optimizers read numbers of steps that have no elements."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("torch.optim.") and hasattr(module, "_get_value"):
+            run.replace(module, "_get_value", device.timing.numbers_of_steps(module._get_value))
+
+
 def _install_devices(run: Session) -> None:
     """Gives ranks the simulated devices, unless the environment says that none are to be seen."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
@@ -159,6 +167,7 @@ def _install_devices(run: Session) -> None:
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
     offloading.install(run)
     if not run.data:
+        _number_steps(run)
         verify = device.timing.with_elements(dist._verify_params_across_processes)
         run.replace(
             dist,

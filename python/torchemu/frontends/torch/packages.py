@@ -3,8 +3,8 @@
 Such a package, Megatron say, is loaded once. Functions of its modules that set variables of the module say so in their
 code. Right after a module was executed, those variables are noted, its dicts, lists and sets, also those that are
 default values of functions, and what functions set on its classes. What they hold is exchanged when another rank goes
-on. Of packages that are not named here these are the modules that speak of torch.distributed, or of what torchrun tells
-a process, and of them what functions set. What modules make of the environment as they are loaded is in
+on. Of packages that are not named here these are the modules that speak of torch.distributed, of what torchrun tells a
+process, or of devices, and of them what functions set. What modules make of the environment as they are loaded is in
 `rank_constants`.
 """
 
@@ -24,6 +24,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends.torch import rank_constants
+from torchemu.frontends.torch.first_loads import FirstLoads
 from torchemu.frontends.torch.rank_constants import Constant
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime.frames import is_installed
@@ -80,6 +81,9 @@ PATCHES = {
 
 _KNOWING_RANKS = ("torch", "torchemu")
 """Packages that have a state for each rank without this."""
+
+_DEVICES = frozenset({"cuda", "device", "to"})
+"""Names by which functions put tensors on a device."""
 
 _bootstrap: Any = vars(importlib)["_bootstrap"]
 _MISSING = object()
@@ -352,6 +356,16 @@ def _speaks_of_ranks(code: types.CodeType) -> bool:
     )
 
 
+def _speaks_of_devices(code: types.CodeType) -> bool:
+    """Returns whether functions of a module that uses torch name a device: they may keep a tensor there."""
+    if "torch" not in code.co_names:
+        return False
+    inner = [*_functions(code)]
+    if any(not _DEVICES.isdisjoint(each.co_names) for each in inner):
+        return True
+    return any("device" in const for each in inner for const in each.co_consts if isinstance(const, tuple))
+
+
 def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -375,19 +389,23 @@ class _Noting(importlib.machinery.SourceFileLoader):
             self.waiting(module)
 
 
-def _executing(variables: Variables) -> Callable[[importlib.machinery.SourceFileLoader, types.ModuleType], None]:
+def _executing(
+    variables: Variables, first: FirstLoads
+) -> Callable[[importlib.machinery.SourceFileLoader, types.ModuleType], None]:
     """Returns the method by which loaders execute a module, which notes what functions of a package's set."""
 
     def exec_module(self: importlib.machinery.SourceFileLoader, module: types.ModuleType) -> None:
         code = self.get_code(module.__name__)
         if code is None:
             raise ImportError(f"cannot load module {module.__name__!r} when get_code() returns None")
-        _bootstrap._call_with_frames_removed(exec, code, vars(module))
         package = _package(module.__name__)
         if package in _KNOWING_RANKS or not is_installed(self.path):
+            _bootstrap._call_with_frames_removed(exec, code, vars(module))
             return
+        with first.noting(module.__name__):
+            _bootstrap._call_with_frames_removed(exec, code, vars(module))
         variables.note_constants(module, code, lambda: self.get_data(self.path))
-        if package not in (*PACKAGES, *SETTING) and _speaks_of_ranks(code):
+        if package not in (*PACKAGES, *SETTING) and (_speaks_of_ranks(code) or _speaks_of_devices(code)):
             variables.note_set(module, code)
 
     return exec_module
@@ -417,8 +435,13 @@ class _Finder:
         return spec
 
 
-def install(run: Session) -> None:
-    """Gives ranks variables of their own, until the run ends."""
+def install(run: Session, first: FirstLoads) -> None:
+    """Gives ranks variables of their own, until the run ends.
+
+    Args:
+        run: the run.
+        first: notes what loading sets beside variables of modules.
+    """
     variables = Variables(_lasting.values())
     for name in ATTRIBUTES:
         if name in sys.modules:
@@ -427,7 +450,7 @@ def install(run: Session) -> None:
         if name in sys.modules:
             act(sys.modules[name])
     loader = importlib.machinery.SourceFileLoader
-    run.replace(loader, "exec_module", _executing(variables))
+    run.replace(loader, "exec_module", _executing(variables, first))
     finder = _Finder(variables, run.on_load)
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)

@@ -86,6 +86,19 @@ class Switches:
             if value is not None and value != last[key]:
                 switch.set(*value)
 
+    def values(self) -> dict[Hashable, tuple[Any, ...] | None]:
+        """Returns the running rank's values of the switches that programs have set."""
+        return {key: switch.get() for key, switch in self._set.items()}
+
+    def first(self, key: Hashable) -> tuple[Any, ...] | None:
+        """Returns a switch's value at the beginning."""
+        return self._first[key]
+
+    def put(self, key: Hashable, value: tuple[Any, ...] | None) -> None:
+        """Sets a switch for the running rank."""
+        if value is not None:
+            self._set[key].set(*value)
+
     def _restore(self) -> None:
         for key, switch in self._set.items():
             first = self._first[key]
@@ -222,7 +235,7 @@ class _Printing:
         _tensor_str.PRINT_OPTS.__dict__ = own
 
 
-def install(run: Session) -> None:
-    """Gives each rank its own, until the run ends."""
-    Switches(run)
+def install(run: Session) -> Switches:
+    """Gives each rank its own, until the run ends. Returns those that have two functions each."""
     _Printing(run)
+    return Switches(run)

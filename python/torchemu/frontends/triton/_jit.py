@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +94,13 @@ class JITFunction(KernelInterface):
             p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values()
         )
         self.pre_run_hooks: list[Callable[..., Any]] = []
+
+    @functools.cached_property
+    def src(self) -> str:
+        """The function's text, from its def on: what generates kernels from others parses it."""
+        text = textwrap.dedent(inspect.getsource(self.fn))
+        found = re.search(r"^def\s", text, re.MULTILINE)
+        return text if found is None else text[found.start() :]
 
     @functools.cached_property
     def body(self) -> Callable[..., Any]:

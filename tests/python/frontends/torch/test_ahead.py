@@ -175,6 +175,25 @@ def test_bags_of_what_has_not_come_are_those_of_what_has(mode):
 
 
 @real
+def test_norms_of_half_weights_that_have_not_come_are_those_of_what_has():
+    """The backward pass takes norms in float32, which PyTorch's shape function gives in float16."""
+    rank, store = begin(), dist.distributed_c10d._get_default_store()
+    whole = torch.arange(12.0).reshape(4, 3) + 1
+    scale = torch.linspace(1, 2, 4).reshape(4, 1)
+    weight, half = whole.cuda().half(), scale.cuda().half()
+    if rank:
+        store.get("joined")  # the others come once rank 0 waits for them
+    dist.all_reduce(weight, op=dist.ReduceOp.MAX)
+    store.set("joined", "1")
+    own = weight.requires_grad_(), half.requires_grad_()
+    torch._weight_norm_interface(*own, 0)[0].float().square().sum().backward()
+    plain = whole.requires_grad_(), scale.requires_grad_()
+    (plain[0] / plain[0].norm(dim=1, keepdim=True) * plain[1]).square().sum().backward()
+    for mine, other in zip(own, plain, strict=True):
+        torch.testing.assert_close(mine.grad.float().cpu(), other.grad, atol=2e-2, rtol=0)
+
+
+@real
 def test_what_is_put_off_is_sent_on():
     """A collective needs what an earlier one has not brought about yet."""
     rank = begin()

@@ -172,6 +172,21 @@ def test_a_parameter_without_dimensions_is_trained_in_the_same_time(tmp_path):
     assert sorted(without.stdout.splitlines()) == sorted(with_data.stdout.splitlines())
 
 
+def test_optimizers_count_their_steps_on_the_default_device(tmp_path):
+    script = tmp_path / "steps.py"
+    script.write_text(
+        "import torch\ntorch.set_default_device('cuda')\nmodel = torch.nn.Linear(8, 8)\n"
+        "for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adamax):\n"
+        "    for foreach in (True, False):\n"
+        "        steps = kind(model.parameters(), foreach=foreach)\n"
+        "        for _ in range(2):\n"
+        "            model(torch.ones(4, 8)).sum().backward()\n            steps.step()\n"
+        "print(model.weight.device)\n"
+    )
+    done = run("--no-data", "--nproc-per-node", 1, script)
+    assert (done.returncode, done.stdout) == (0, "cuda:0\n"), done.stderr
+
+
 def test_losses_that_look_at_targets_are_refused(tmp_path):
     script = tmp_path / "loss.py"
     script.write_text(

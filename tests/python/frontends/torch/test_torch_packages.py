@@ -2,9 +2,13 @@
 
 import contextlib
 import functools
+import os
+import random
 import sys
 import types
+import warnings
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -87,6 +91,45 @@ LATER = 3
 IMPORTING = "from spoken_made import RANK as mine, LEADER, OTHER\nLATER = not LEADER\n"
 
 
+ON_DEVICES = """
+import torch
+_mask = None
+
+def mask(rows):
+    global _mask
+    if _mask is None or len(_mask) < rows:
+        _mask = torch.ones(rows, device="cuda")
+    return _mask
+
+class Rotary:
+    table = None
+    def rows(self):
+        if Rotary.table is None:
+            Rotary.table = torch.ones(2).cuda()
+        return Rotary.table
+"""
+DRAWN = torch.rand(1, generator=torch.Generator().manual_seed(7), dtype=torch.float64).item()
+SETTING = """
+import os, random, sys, warnings
+import numpy as np
+import torch
+os.environ["SPOKEN"] = "1"
+os.environ["SPOKEN_RANK"] = "0"
+os.environ.setdefault("SPOKEN_OF_BEFORE", "package")
+sys.path.append("/spoken")
+warnings.filterwarnings("ignore", message="spoken")
+random.seed(5)
+np.random.seed(6)
+torch.manual_seed(7)
+torch.set_default_dtype(torch.float64)
+torch.set_grad_enabled(False)
+torch.backends.cuda.matmul.allow_tf32 = True
+torch.backends.cudnn.benchmark = True
+np.set_printoptions(precision=3)
+torch.set_printoptions(precision=2)
+"""
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     folder = tmp_path / "site-packages"
@@ -95,6 +138,9 @@ def folder(tmp_path, monkeypatch):
     (folder / "spoken_beside.py").write_text(BESIDE)
     (folder / "spoken_made.py").write_text(MAKING)
     (folder / "spoken_made_of.py").write_text(IMPORTING)
+    (folder / "spoken_setting.py").write_text(SETTING)
+    (folder / "spoken_on_devices.py").write_text(ON_DEVICES)
+    (folder / "spoken_loading.py").write_text("import spoken_setting\n")
     (folder / "spoken_package").mkdir()
     (folder / "spoken_package/__init__.py").write_text("from .inner import RANK\n")
     (folder / "spoken_package/inner.py").write_text("import os\nRANK = int(os.environ['RANK'])\n")
@@ -180,6 +226,47 @@ def test_what_modules_make_of_the_environment_is_a_ranks_own(folder):
 
     program()
     program()  # the modules are loaded still
+
+
+def test_what_loading_a_module_does_to_the_process_is_done_for_each_rank(folder):
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        rank = int(os.environ["RANK"])
+        if rank == 1:
+            os.environ["SPOKEN_OF_BEFORE"] = "program"
+            torch.manual_seed(30)
+        import spoken_loading  # noqa: F401
+
+        drawn = random.random(), np.random.rand(), torch.rand(1).item()
+        assert drawn == (random.Random(5).random(), np.random.RandomState(6).rand(), DRAWN)
+        found = [os.environ.get(name) for name in ("SPOKEN", "SPOKEN_RANK", "SPOKEN_OF_BEFORE")]
+        assert found == ["1", "0" if rank == 0 else None, "program" if rank == 1 else "package"] or rank == 0
+        assert sys.path[-1] == "/spoken" and any("spoken" in str(one[1]) for one in warnings.filters)
+        assert torch.get_default_dtype() == torch.float64 and not torch.is_grad_enabled()
+        assert torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.benchmark
+        assert np.get_printoptions()["precision"] == 3 and str(torch.tensor(1 / 3)) == "tensor(0.33)"
+        torch.manual_seed(rank)
+        import spoken_loading as again  # noqa: F401
+        import spoken_setting  # noqa: F401
+
+        assert torch.initial_seed() == rank  # what is loaded does nothing again
+
+    program()
+
+
+def test_tensors_that_functions_keep_are_on_a_ranks_own_device(folder):
+    @torchemu.distributed(world_size=2, torch="real")
+    def program():
+        import spoken_on_devices
+
+        dist.init_process_group("nccl")
+        torch.cuda.set_device(dist.get_rank())
+        for _ in range(2):
+            kept = spoken_on_devices.mask(3), spoken_on_devices.Rotary().rows()
+            assert {t.device.index for t in kept} == {dist.get_rank()}
+            dist.barrier()
+
+    program()
 
 
 def test_which_modules_speak_of_ranks():

@@ -32,6 +32,9 @@ assert triton.__version__ == "3.4.0"
 assert older.putmem_block is libshmem_device.putmem_block
 
 
+assert double.src.startswith("def double("), double.src
+
+
 @contextual_autotune(is_dist=True)
 def tuned(): pass
 

@@ -12,7 +12,7 @@ import torch
 from torch._higher_order_ops.flex_attention import math_attention
 from torch.nn.attention import SDPBackend, flex_attention, sdpa_kernel
 
-from torchemu.frontends.torch.device import casts, fused, operations, places
+from torchemu.frontends.torch.device import casts, fused, operations, places, products, sequences
 from torchemu.frontends.torch.device.patches import Replacements, overridable
 from torchemu.frontends.torch.device.places import HOST
 
@@ -23,7 +23,8 @@ _choices: dict[Any, int] = {}
 
 def put(replaced: Replacements) -> None:
     """Puts it in place where programs call it."""
-    operations.AS_CUDA.update(fused.KERNELS)
+    operations.AS_CUDA.update(fused.KERNELS | sequences.KERNELS)
+    products.OF_ELEMENTS.update(sequences.FORMULAS)
     original = torch.nn.functional.scaled_dot_product_attention
     replacement = overridable(_attention(original), original)
     replaced.put(torch.nn.functional, "scaled_dot_product_attention", replacement)

@@ -143,9 +143,9 @@ def can_be_put_off(op: Any) -> bool:
     return not (op.random or op.is_odd or op.name in _SHAPED_BY_KERNELS)
 
 
-_SHAPED_BY_KERNELS = frozenset({"_embedding_bag", "_embedding_bag_forward_only"})
+_SHAPED_BY_KERNELS = frozenset({"_embedding_bag", "_embedding_bag_forward_only", "_weight_norm_interface"})
 """Operations of which PyTorch's shape function and the CPU's kernel give results, which the backward pass takes, of
-different shapes."""
+different shapes or dtypes."""
 
 
 def recorded(

@@ -188,7 +188,7 @@ def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, An
 def _run_in_order(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Puts an operation on the stream, or does it when the stream has come there."""
     at, nbytes = op.survey(args, kwargs, checks=op.kind == "kernel")
-    if at is None or op.kind not in ("kernel", "move") or op.random or op.is_odd or op.fills:
+    if at is None or op.kind not in ("kernel", "move") or op.fills or not deferral.can_be_put_off(op):
         reading.catch_up()
         return mode.at_once(op, args, kwargs)
     if op.kind == "move":

@@ -24,7 +24,7 @@ def added(mask: Tensor | None, query: Tensor) -> Tensor | None:
     return torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), float("-inf"))
 
 
-def _no_dropout(probability: float) -> None:
+def no_dropout(probability: float) -> None:
     if probability:
         raise RuntimeError(
             "scaled_dot_product_attention: a simulated device's fused attention has no dropout; use "
@@ -61,7 +61,7 @@ def _efficient(
     query: Tensor, key: Tensor, value: Tensor, bias: Any, compute_log_sumexp: bool, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    _no_dropout(dropout_p)
+    no_dropout(dropout_p)
     return *_with_bias(query, key, value, bias, is_causal, scale), _number(), _number()
 
 
@@ -77,7 +77,7 @@ def _cudnn(
     query: Tensor, key: Tensor, value: Tensor, bias: Any, compute_log_sumexp: bool, dropout_p: float = 0.0,
     is_causal: bool = False, return_debug_mask: bool = False, *, scale: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    _no_dropout(dropout_p)
+    no_dropout(dropout_p)
     out, logsumexp = _with_bias(query, key, value, bias, is_causal, scale)
     numbers = [_number() for _ in range(2)]
     return out, logsumexp, None, None, query.shape[2], key.shape[2], *numbers, None

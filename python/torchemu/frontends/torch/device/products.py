@@ -78,8 +78,14 @@ for _name, _formula in ((_OF_HOST, _attention), (f"{_OF_HOST}_backward", _attent
         _OWN[getattr(aten, _name)] = _formula
 
 
+OF_ELEMENTS: dict[Any, Formula] = {}
+"""Formulas of operations whose number depends on elements, from arguments as they are."""
+
+
 def formula(func: Any) -> Formula | None:
     """Returns the formula of the operations of an overload, from its arguments with shapes for tensors."""
+    if func in OF_ELEMENTS:
+        return OF_ELEMENTS[func]
     packet = func._overloadpacket
     counted: Formula | None = flop_registry.get(packet)
     if packet in _OWN:
@@ -147,6 +153,8 @@ Kernel = tuple[str, int, int, str]
 def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[Kernel, ...]:
     """Returns the kernels that cost does, once for operands and settings alike."""
     rounds = _rounds(op.name)
+    if op.func in OF_ELEMENTS:
+        return cost(op, rounds, args, kwargs, out)
     given = [name for name, value in kwargs.items() if value is not None]
     key = context().world.handle, rounds, *map(_said, args), *given
     known = op.costs.get(key)

@@ -75,6 +75,17 @@ def truth(tensor: torch.Tensor) -> bool:
 _truth = torch.Tensor.__bool__
 
 
+def numbers_of_steps(get_value: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Returns a function by which optimizers read how many steps they have taken, and products of such: numbers on a
+    device are a half, for optimizers divide by 1 less them, and by 1 less a power of theirs."""
+
+    def numbered(x: Any) -> Any:
+        value = get_value(x)
+        return 0.5 if isinstance(x, torch.Tensor) and places.of(x) is not None else value
+
+    return numbered
+
+
 def with_elements(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function compute what it does on devices, as a run with data would: what it sends is no tensor of the
     program's but an object."""

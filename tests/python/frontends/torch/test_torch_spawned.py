@@ -1,0 +1,109 @@
+"""Tests of what a program hands to the ranks that it spawns, as PyTorch hands it to processes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+MODEL = """
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+
+class Runner:
+    def __init__(self):
+        torch.manual_seed(0)
+        self.model = torch.nn.Linear(2, 2)
+        self.model.register_buffer("count", torch.zeros(3))
+        self.model(torch.ones(1, 2)).sum().backward()
+        self.sgd = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def run(self, rank, model, whole):
+        dist.init_process_group("gloo", "file:///spawned", rank=rank, world_size=2)
+        assert model is self.model and self.sgd.param_groups[0]["params"][0] is model.weight
+        assert type(model.weight) is torch.nn.Parameter and model.weight.requires_grad and model.weight.grad is None
+        if rank == 1:
+            whole[0] = 7  # in memory that processes share
+            with torch.no_grad():
+                model.weight.fill_(1)
+        dist.barrier()
+        assert whole.tolist() == [7, 0] and model.weight.eq(1).all()
+        device = torch.device("cuda", rank)
+        model.to(device)
+        dist.barrier()
+        assert {t.device for t in (*model.parameters(), *model.buffers())} == {device}
+        model.weight.requires_grad_(rank == 0)
+        model.eval() if rank else model.double()
+        dist.barrier()
+        assert (model.weight.requires_grad, model.training) == (rank == 0, rank == 0)
+        assert model.weight.dtype is (torch.float32 if rank else torch.float64)
+
+if __name__ == "__main__":
+    runner, whole = Runner(), torch.zeros(2)
+    mp.spawn(runner.run, args=(runner.model, whole), nprocs=2)
+    assert runner.model.weight.device.type == "cpu" and runner.model.weight.grad is not None
+    assert runner.model.weight.eq(1).all() and whole.tolist() == [7, 0]
+    print("ends")
+"""
+
+
+def run(script: Path, text: str) -> subprocess.CompletedProcess[str]:
+    script.write_text(text)
+    flags = ["--torch", "real", "--nproc-per-node", "1", "--topology", "sips2"]
+    command = [sys.executable, "-m", "torchemu", "run", *flags, str(script)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_modules_are_a_ranks_own_and_memory_of_tensors_is_shared(tmp_path: Path) -> None:
+    done = run(tmp_path / "spawned.py", MODEL)
+    assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
+
+
+QUEUE = """
+import sys
+sys.path.insert(0, {folder!r})
+import torch.distributed as dist
+import spoken_writer
+dist.init_process_group("gloo")
+writer = spoken_writer.Writer()
+for i in range(20):
+    writer.add((dist.get_rank(), i))
+print(writer.close() == [(dist.get_rank(), i) for i in range(20)])
+"""
+WRITER = """
+import multiprocessing, queue, threading
+
+class Writer(threading.Thread):
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.queue, self.written, self.empty = multiprocessing.Queue(3), [], 0
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                item = self.queue.get(True, 0.01)
+            except queue.Empty:
+                self.empty += 1
+                continue
+            if item is None:
+                return
+            self.written.append(item)
+
+    def add(self, item):
+        self.queue.put(item)
+
+    def close(self):
+        self.queue.put(None)
+        self.join()
+        return self.written
+"""
+
+
+def test_a_packages_thread_takes_from_a_queue_of_processes(tmp_path: Path) -> None:
+    """It is beside the schedule, and ranks wait for it where the queue is full."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "spoken_writer.py").write_text(WRITER)
+    script = tmp_path / "writing.py"
+    script.write_text(QUEUE.format(folder=str(folder)))
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "True\nTrue\n"), done.stderr
