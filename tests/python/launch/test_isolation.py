@@ -557,7 +557,7 @@ def test_ranks_that_look_for_files(tmp_path: Path, clock: tuple[str, ...]) -> No
 
 
 def test_a_package_that_is_not_loaded_in_the_end(tmp_path: Path) -> None:
-    """What it has imported by then stays, such as a folder of its without a file."""
+    """A folder of the package, which has no file and has been imported by then, stays among the modules."""
     written(tmp_path, "import halfway.folder\nimport nowhere", "site-packages/halfway/__init__.py")
     written(tmp_path, "", "site-packages/halfway/folder/inside.py")
     text = f"""
