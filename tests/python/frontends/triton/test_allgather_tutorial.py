@@ -73,6 +73,6 @@ def test_it_relies_on_no_luck(script: Path, world: int | tuple[int, int]) -> Non
     check(run(script, *WORLDS[world], "--check", "--reorder", "3"), ranks)
 
 
-@pytest.mark.parametrize(("world", "schedules"), [(8, 10), ((2, 4), 8), ((2, 8), 4)], ids=str)
+@pytest.mark.parametrize(("world", "schedules"), [(8, 4), ((2, 4), 4), ((2, 8), 2)], ids=str)
 def test_no_schedule_changes_anything(script: Path, world: int | tuple[int, int], schedules: int) -> None:
     run(script, *WORLDS[world], "--check", "--explore", str(schedules))  # each takes seconds on 16 ranks
