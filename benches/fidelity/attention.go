@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"github.com/torchemu/torchemu/ccl/calibrate"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
-	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -22,12 +19,7 @@ func attention(w io.Writer, folder string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(filepath.Join(folder, "h200_layers.csv"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
+	rows, err := records(filepath.Join(folder, "h200_layers.csv"))
 	if err != nil {
 		return err
 	}
@@ -35,7 +27,7 @@ func attention(w io.Writer, folder string) error {
 		"are read off these times. Nothing is fitted to the attention among the calls of shapes.py.\n\n| | results | with gradients |\n|---|---|---|\n")
 	for _, d := range []dtype.DType{dtype.BF16, dtype.F32} {
 		var passes [2]calibrate.Errors
-		for _, record := range records[1:] {
+		for _, record := range rows[1:] {
 			of, kind, known := parseAttention(record[0])
 			if !known || kind != d {
 				continue
@@ -77,9 +69,5 @@ func parseAttention(name string) (of network.Attention, d dtype.DType, known boo
 
 // attended is how long the kernels of an attention take, in µs.
 func attended(t *topology.Topology, d dtype.DType, of network.Attention) float64 {
-	n, took := network.New(sim.NewEngine(), t), sim.Time(0)
-	for _, k := range network.AttentionCost(t, d, of) {
-		took += n.KernelTime(k)
-	}
-	return float64(took) / 1e6
+	return lasting(t, network.AttentionCost(t, d, of))
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/torchemu/torchemu/ccl/calibrate"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
-	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -78,31 +75,24 @@ func (c *convolution) kind() string {
 
 // predicted is how long the kernels take one after the other, in µs.
 func (c *convolution) predicted(t *topology.Topology) float64 {
-	n, took := network.New(sim.NewEngine(), t), sim.Time(0)
-	for _, k := range network.ConvolutionCost(t, c.dtype, c.Convolution) {
-		if c.dtype == dtype.F32 && k.Unit == network.MatrixF32 { // counted at the rate of rounded operands
-			units := t.Compute()
+	kernels, units := network.ConvolutionCost(t, c.dtype, c.Convolution), t.Compute()
+	for i := range kernels {
+		if k := &kernels[i]; c.dtype == dtype.F32 && k.Unit == network.MatrixF32 { // counted at the rate of rounded operands
 			k.Ops = int64(math.Round(float64(k.Ops) * float64(units.MatrixF32) / float64(units.MatrixTF32)))
 		}
-		took += n.KernelTime(k)
 	}
-	return float64(took) / 1e6
+	return lasting(t, kernels)
 }
 
 func readConvolutions(file string) ([]convolution, error) {
-	f, err := os.Open(file)
+	rows, err := records(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	list := make([]convolution, len(records)-1)
-	for i, record := range records[1:] {
+	list := make([]convolution, len(rows)-1)
+	for i, record := range rows[1:] {
 		row := map[string]string{}
-		for at, name := range records[0] {
+		for at, name := range rows[0] {
 			row[name] = record[at]
 		}
 		if list[i], err = parseConvolution(row); err != nil {

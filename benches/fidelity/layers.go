@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -18,16 +16,11 @@ import (
 
 // table reads the numbers of a CSV file with a header.
 func table(file string) (header []string, rows [][]float64, err error) {
-	f, err := os.Open(file)
+	texts, err := records(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, record := range records[1:] {
+	for _, record := range texts[1:] {
 		var row []float64
 		for _, text := range record {
 			v, err := strconv.ParseFloat(text, 64)
@@ -38,7 +31,7 @@ func table(file string) (header []string, rows [][]float64, err error) {
 		}
 		rows = append(rows, row)
 	}
-	return records[0], rows, nil
+	return texts[0], rows, nil
 }
 
 // layers compares an MLP in tensor parallel on 2, 3 and 4 H200: two products of a rank, then an all_reduce.

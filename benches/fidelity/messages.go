@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -22,12 +20,7 @@ func messages(w io.Writer, folder string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(filepath.Join(folder, "h200_nccl.csv"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
+	rows, err := records(filepath.Join(folder, "h200_nccl.csv"))
 	if err != nil {
 		return err
 	}
