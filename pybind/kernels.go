@@ -1,8 +1,6 @@
 package pybind
 
 import (
-	"encoding/json"
-
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu/network"
 )
@@ -56,32 +54,14 @@ func LaunchKernels(stream, kernelsAt int64, kernels int) (launch int64, err erro
 // and its DType, with Pass forward, data or weight. There is none where the topology says nothing of convolutions.
 func ConvolutionCosts(worldHandle int64, convolution string) (costs string, err error) {
 	defer host.Guard(&err)
-	w, err := host.WorldOf(worldHandle)
-	if err != nil {
-		return "", err
-	}
-	launches, err := host.ConvolutionLaunches(w.Topology, convolution)
-	if err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(launches)
-	return string(text), err
+	return host.Costs(worldHandle, convolution, host.ConvolutionLaunches)
 }
 
 // AttentionCosts lists, as JSON, what the kernels of a fused attention take on a SIP of a World, as ConvolutionCosts does.
 // The attention is JSON: the fields of network.Attention and its DType.
 func AttentionCosts(worldHandle int64, attention string) (costs string, err error) {
 	defer host.Guard(&err)
-	w, err := host.WorldOf(worldHandle)
-	if err != nil {
-		return "", err
-	}
-	launches, err := host.AttentionLaunches(w.Topology, attention)
-	if err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(launches)
-	return string(text), err
+	return host.Costs(worldHandle, attention, host.AttentionLaunches)
 }
 
 // BatchNormElements is how many elements a kernel takes that normalizes images by channels; see network.BatchNormElements.

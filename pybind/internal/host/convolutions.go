@@ -11,6 +11,20 @@ import (
 
 var passes = map[string]network.Pass{"forward": network.Forward, "data": network.Data, "weight": network.Weight}
 
+// Costs is what launches lists of an operation on a World's SIPs, as JSON.
+func Costs(worldHandle int64, operation string, launches func(*topology.Topology, string) ([][]any, error)) (string, error) {
+	w, err := WorldOf(worldHandle)
+	if err != nil {
+		return "", err
+	}
+	list, err := launches(w.Topology, operation)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(list)
+	return string(text), err
+}
+
 // ConvolutionLaunches lists what LaunchKernels is to be told of a convolution, in a row for each kernel: its bytes,
 // operations and unit. See pybind.ConvolutionCosts.
 func ConvolutionLaunches(t *topology.Topology, text string) ([][]any, error) {

@@ -104,8 +104,7 @@ def loads_a_package() -> bool:
 def is_programs_own() -> bool:
     """Reports whether it is the program that waits, perhaps by Python's library. An installed package may hold a lock
     meanwhile, for which another rank would stop the process."""
-    frame = _caller()
-    return frame is None or is_program_file(frame.f_code.co_filename)
+    return package_called() is None
 
 
 def package_called() -> types.FrameType | None:
