@@ -117,7 +117,12 @@ fidelity: prerequisites ## compare predictions with real machines, and write doc
 ## Tests
 
 .PHONY: test
-test: lint test-go test-python ## linters, Go tests, Python tests
+test: lint test-go test-python ## linters, Go tests, Python tests, but for the slow ones
+
+.PHONY: test-slow
+test-slow: setup ## all Go tests, and the Python tests that are marked slow
+	@$(STEP) "go test, the slow ones too" go test -timeout 30m -vet=off ./...
+	@$(STEP) "pytest of slow tests" $(PY) -m pytest $(IN_PARALLEL) -m slow
 
 .PHONY: lint
 lint: lint-go lint-python ## gofmt, vet, staticcheck, tidy; ruff, mypy
@@ -137,7 +142,7 @@ lint-python: setup
 
 .PHONY: test-go
 test-go: prerequisites
-	@$(STEP) "go test" go test -timeout 30m -vet=off ./...
+	@$(STEP) "go test" go test -timeout 30m -short -vet=off ./...
 
 # Where Go may fuse a multiplication and an addition, results must stay what they are: goldens are compared here, too.
 # The package tests looks at the source, and runs Go itself, which qemu does not; nor does it give back memory by madvise.
@@ -153,7 +158,7 @@ race: prerequisites ## the Go tests with Go's race detector, but for what takes 
 
 .PHONY: test-python
 test-python: setup
-	@$(STEP) "pytest" $(PY) -m pytest $(IN_PARALLEL)
+	@$(STEP) "pytest" $(PY) -m pytest $(IN_PARALLEL) -m 'not slow'
 
 # What ranks have of their own they have with either torch; these tests get the installed one. Left out: who imports PyTorch
 # keeps its variables against compilers, and its module; and a device's numbers are those of its own tests.

@@ -321,28 +321,30 @@ def go_benchmarks(package: str, pattern: str) -> dict[str, dict[str, float]]:
 def rows() -> Iterator[tuple[str, float, str, float | None, bool]]:
     """Yields what was measured, the figure, its unit, the target and whether more is better."""
     yield "first all_reduce of a process, 8 ranks", median(lambda: seconds_of_process("fresh_process")), "s", 1, False
-    yield "all_reduce 8 × 4 KB f32, a call", median(lambda: in_process("small_calls")[0]), "ms", 0.2, False
+    yield "all_reduce 8 × 4 KB f32, a call", median(lambda: in_process("small_calls")[0]), "ms", 0.05, False
     f32 = median(lambda: in_process("large_calls", "float32")[0])
-    yield "all_reduce 8 × 16 MB f32", f32, "ms", 20, False
+    copy = median(lambda: in_process("numpy_copy")[0])
+    yield "all_reduce 8 × 16 MB f32", f32, "ms", None, False
+    yield "  times NumPy's copy of the same bytes", f32 / copy, "×", 1.5, False
     in_place = median(lambda: in_process("large_calls", "float32", "held")[0])
     yield "  into memory that NumPy holds", in_place, "ms", None, False
     f16 = median(lambda: in_process("large_calls", "float16")[0])
     yield "all_reduce 8 × 16 MB f16, times that of f32", f16 / f32, "×", 1.5, False
-    yield "  NumPy copying the same bytes", median(lambda: in_process("numpy_copy")[0]), "ms", None, False
+    yield "  NumPy copying the same bytes", copy, "ms", None, False
     for what, elements, calls in (("8 × 4 KB", 1024, 30), ("8 × 16 MB", 4 * MEGABYTE, 12)):
         rival = gloo(elements, calls)
         if rival is not None:
             yield f"  gloo, all_reduce {what} f32", rival, "ms", None, False
     ring = go_benchmarks("ccl", "AllReduce(Timing)?$/1024")
-    yield "ring 1024 × 1 MiB, timing only", ring["BenchmarkAllReduceTiming/1024×1024KiB"]["ms"] / 1e3, "s", 0.1, False
+    yield "ring 1024 × 1 MiB, timing only", ring["BenchmarkAllReduceTiming/1024×1024KiB"]["ms"] / 1e3, "s", 0.05, False
     yield "ring 1024 × 1 MiB, with data", ring["BenchmarkAllReduce/1024×1024KiB"]["ms"] / 1e3, "s", 0.25, False
     seconds, mebibytes = map(statistics.median, zip(*(in_process("many_ranks") for _ in range(3)), strict=True))
-    yield "4096 Python ranks, ten all_reduces", seconds, "s", 5, False
-    yield "  its peak memory", mebibytes, "MiB", 1024, False
+    yield "4096 Python ranks, ten all_reduces", seconds, "s", 3, False
+    yield "  its peak memory", mebibytes, "MiB", 512, False
     seconds, faults = map(statistics.median, zip(*(in_process("refilled_calls") for _ in range(3)), strict=True))
     yield "1024 ranks × 1 MiB filled anew, a call", seconds, "s", None, False
     yield "  its page faults", faults, "", None, False
-    for ranks, calls, target in (("64", "1000", 3), ("1024", "20", 5)):
+    for ranks, calls, target in (("64", "1000", 2), ("1024", "20", 5)):
         seconds = median(lambda r=ranks, c=calls: in_process("mixed_collectives", r, c)[0], 3)
         yield f"{ranks} Python ranks, {calls} mixed collectives", seconds, "s", target, False
     python, checked = (median(lambda c=c: in_process("kernel_calls", c)[0], 3) for c in ("", "check"))
@@ -354,7 +356,7 @@ def rows() -> Iterator[tuple[str, float, str, float | None, bool]]:
         yield f"two_shot kernel in Go, 16 × {size} bytes", plain / 1e6, "ms", target, False
         yield "  checked, times that", checked / plain, "×", 3, False
     engine = go_benchmarks("torchemu/sim", "Engine(Random1000|EqualTimes)$")
-    for name, target in (("Random1000", 10), ("EqualTimes", 100)):
+    for name, target in (("Random1000", 15), ("EqualTimes", 150)):
         yield f"engine, {name}", engine[f"BenchmarkEngine{name}"]["events/s"] / 1e6, "M events/s", target, True
 
 

@@ -106,6 +106,7 @@ class _Planted(Emulation):
         return found
 
 
+@pytest.mark.slow
 def test_a_planted_defect_is_found_and_made_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _Planted.right = right = _Right()
     session = Session(right, ["numpy"], tmp_path, _Planted)
@@ -132,6 +133,7 @@ FAULTY = Program(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_guilty_rank_and_its_line_are_named(name: str, tmp_path: Path) -> None:
     class Chosen:

@@ -97,6 +97,7 @@ def _errors(output: str) -> list[str]:
     return [line for line in output.splitlines() if "error" in line and ".py:" in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_type_checkers_know_the_names(checker: object, tmp_path: Path) -> None:
     assert callable(checker)
@@ -112,6 +113,7 @@ def _check(errors: list[str], wrong: Sequence[str]) -> None:
         assert any(f"wrong_{number}.py:4" in e for e in errors), f"no error in {line!r}: {errors}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_import_torch_resolves_without_pytorch(
     checker: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

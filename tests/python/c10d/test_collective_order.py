@@ -15,7 +15,7 @@ from ranks import SIXTY_FOUR, on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 
-WORLD_SIZES = [1, 2, 3, 6, 8, 13, 33, 64]
+SMALL_WORLDS, LARGE_WORLDS = [1, 2, 3, 6, 8, 13], [33, 64]
 KINDS = ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float64"]
 OPS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sum": np.add, "avg": np.add, "product": np.multiply, "max": np.maximum,
@@ -160,9 +160,10 @@ def finished(total: np.ndarray, kind: str, op: str, ranks: int) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("algorithm", ALL_REDUCE)
-def test_all_reduce(open_world: OpenWorld, algorithm: str, kind: str) -> None:
+@pytest.mark.parametrize("worlds", [SMALL_WORLDS, pytest.param(LARGE_WORLDS, marks=pytest.mark.slow)])
+def test_all_reduce(open_world: OpenWorld, algorithm: str, kind: str, worlds: list[int]) -> None:
     open_world(SIXTY_FOUR, f"defaults: {{algorithm: {algorithm}}}\n")
-    for ranks in WORLD_SIZES:
+    for ranks in worlds:
         rows = {op: given(kind, op, ranks, 2 * ranks * 3 + 1) for op in OPS}
 
         def program(rank: int, rows: dict[str, np.ndarray] = rows) -> list[np.ndarray]:
@@ -229,7 +230,7 @@ def test_reductions_in_a_switch(open_world: OpenWorld, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_reduce_scatter_round_a_ring(open_world: OpenWorld, kind: str) -> None:
     world = open_world(SIXTY_FOUR, "defaults: {algorithm: ring}\n")
-    for ranks in WORLD_SIZES:
+    for ranks in SMALL_WORLDS + LARGE_WORLDS:
         rows = given(kind, "avg", ranks, 3 * ranks)
 
         def program(rank: int, rows: np.ndarray = rows) -> np.ndarray:

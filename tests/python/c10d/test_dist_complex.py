@@ -112,7 +112,7 @@ def where_combined(starts: Arrays, rank: int) -> Arrays:
     return [total, mean, total / 2, reduced, total, total, block, block, total]
 
 
-@pytest.mark.parametrize("ranks", [*range(1, 10), 16, 31, 64])
+@pytest.mark.parametrize("ranks", [*range(1, 10), *(pytest.param(n, marks=pytest.mark.slow) for n in (16, 31, 64))])
 def test_every_world_size(open_world: OpenWorld, ranks: int) -> None:
     open_world(SIXTY_FOUR)
     kind = COMPLEX[ranks % 2]

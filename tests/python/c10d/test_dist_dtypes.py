@@ -131,7 +131,7 @@ SWEPT = [
 ]
 
 
-@pytest.mark.parametrize("ranks", range(1, 65))
+@pytest.mark.parametrize("ranks", [*range(1, 10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 65))])
 def test_every_world_size(open_world: OpenWorld, ranks: int) -> None:
     open_world(SIXTY_FOUR)
     starts = {name: [COLLECTIVES[name].given(r, ranks) for r in range(ranks)] for name in SWEPT}

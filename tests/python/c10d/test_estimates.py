@@ -34,7 +34,7 @@ def calls(rank: int, n: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 64])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, pytest.param(64, marks=pytest.mark.slow)])
 def test_estimates_are_what_it_takes(open_world: OpenWorld, n: int) -> None:
     world = open_world(SIXTY_FOUR)
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 MOST_FILES = 6
 RANKS = 4
 

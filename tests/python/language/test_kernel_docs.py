@@ -51,6 +51,7 @@ def answered(block: re.Match[str], folder: Path) -> str:
     return "```shell-session\n" + "".join(f"{c}\n{printed(c[2:], folder)}" for c in commands) + "```\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.stem)
 def test_kernel_docs(request: pytest.FixtureRequest, tmp_path: Path, file: Path) -> None:
     page = file.read_text()

@@ -175,6 +175,7 @@ POOLS = {
 """Processes of a program's own that are no ranks, by what starts them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POOLS)
 def test_processes_beside_ranks_work_and_end(tmp_path: Path, name: str) -> None:
     text = f"""
@@ -189,6 +190,7 @@ if __name__ == "__main__":
     assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n" * 3), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_processes_that_begin_anew_load_the_program(tmp_path: Path, method: str) -> None:
     text = f"""
@@ -209,6 +211,7 @@ def test_processes_that_begin_anew_load_the_program(tmp_path: Path, method: str)
     assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n" * 2), done.stderr
 
 
+@pytest.mark.slow
 def test_a_rank_leaves_other_ranks_processes_alone(tmp_path: Path) -> None:
     text = """
     import multiprocessing, os, time
@@ -313,6 +316,7 @@ LOOKS = {
 """Statements that wait for a file."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOKS)
 def test_who_looks_for_a_file_lets_others_run(tmp_path: Path, name: str) -> None:
     text = "import contextlib, pathlib\npair = dist.new_group([1, 2])\n" + SLEEPS.format(tmp_path, LOOKS[name])

@@ -75,6 +75,7 @@ BUGS = {
 FEW = 10  # switches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [("--explore", "60"), ("--exhaustive", "400")], ids=lambda how: how[0])
 @pytest.mark.parametrize("bug", BUGS)
 def test_what_is_found(tmp_path: Path, bug: str, how: tuple[str, ...]) -> None:

@@ -185,6 +185,7 @@ def _as_processes(command: list[str], folder: Path) -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_ranks_print_what_processes_print(tmp_path: Path, name: str) -> None:
     written(tmp_path, PACKAGE, "site-packages/chatty.py")

@@ -96,6 +96,7 @@ RIGHT = {
 """Programs that ask again and again, by what brings the answer about."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_comes_in_the_end(tmp_path: Path, name: str) -> None:
     file = written(tmp_path, START.format(backend="gloo") + textwrap.dedent(RIGHT[name]) + "print('end')\n")

@@ -92,6 +92,7 @@ def test_progress(job: str, folder: Path) -> None:
     assert not re.search(line, done.stdout + done.stderr) and "\r" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_what_ranks_print_has_a_line_of_its_own(folder: Path) -> None:
     said = on_a_terminal(folder, *JOBS["run"][0])
     assert "rank 1 was slow" in left(said).splitlines()

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from launch import written
 
+pytestmark = pytest.mark.slow
+
 TESTS = """
     import json, os, sys, threading
     from unittest import mock

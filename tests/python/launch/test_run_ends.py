@@ -246,6 +246,7 @@ def to_the_process(process: int) -> None:
     os.kill(process, signal.SIGINT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("send", [to_the_process, to_another_thread])
 @pytest.mark.parametrize("busy", ["while True: pass", "time.sleep(60)"])
 def test_interrupt(tmp_path: Path, busy: str, send: Callable[[int], None]) -> None:

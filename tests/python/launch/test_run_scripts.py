@@ -29,6 +29,7 @@ def test_prints_what_it_prints_on_pytorch(recorded: Path, schedule: list[str], m
     prints_the_same(recorded, *schedule)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recorded", ON_NUMPY, ids=lambda file: file.stem)
 def test_no_schedule_of_many_changes_it(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SCRIPTS)

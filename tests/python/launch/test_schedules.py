@@ -20,6 +20,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["random", "pct"])
 def test_ranks_come_in_every_order(tmp_path: Path, policy: str) -> None:
     """Any host may be slow to go on after a collective."""

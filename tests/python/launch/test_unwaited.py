@@ -24,6 +24,7 @@ def test_what_is_used_before_its_wait_is_warned_of(tmp_path: Path, name: str, ba
     assert f"{file}:{len(file.read_text().splitlines())} in <module>" in str(only.message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])
 @pytest.mark.parametrize("strict", [(), ("--explore", "2")])
 def test_right_programs_are_not(tmp_path: Path, backend: str, strict: tuple[str, ...]) -> None:

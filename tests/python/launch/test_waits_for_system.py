@@ -179,6 +179,7 @@ NEVER = {
 """By what waits, and nobody ends it: the lines."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEVER)
 def test_what_nobody_brings_about_is_a_deadlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(blocking, "_PATIENCE", 0.1)

@@ -146,6 +146,7 @@ def interrupted(bench: Path, *options: str, after: str, pause: float = 0) -> tup
         return out, err
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_one_long_call_of_the_core(yaml_file: YamlFile, tmp_path: Path) -> None:
     """A ring over 4096 ranks has 33 million steps: the last rank to join makes and evaluates them all in one call."""
     bench = tmp_path / "b.py"
@@ -243,6 +244,7 @@ def run(torch):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["sips16", "nodes2x8"])
 def test_two_processes_say_and_trace_the_same(tmp_path: Path, preset: str) -> None:
     bench = tmp_path / "b.py"
@@ -287,6 +289,7 @@ print(f"4096 ranks, ten all_reduces: {time.perf_counter() - start:.2f} s, {peak:
 """
 
 
+@pytest.mark.slow
 def test_4096_ranks(yaml_file: YamlFile, capfd: pytest.CaptureFixture[str]) -> None:
     said = output([sys.executable, "-c", MANY_RANKS, yaml_file(TORUS)])
     with capfd.disabled():

@@ -16,11 +16,12 @@ TABLES = {
 
 RIGHT = [(table, name) for table, (_, programs) in TABLES.items() for name in programs]
 WRONG = [
-    (table, name, defect)
+    pytest.param(table, name, defect, marks=[pytest.mark.slow] if i else [])
     for table, (_, programs) in TABLES.items()
     for name, text in programs.items()
-    for defect in marks.defects(text)
+    for i, defect in enumerate(marks.defects(text))
 ]
+IN_ORDERS = ["--check", *(pytest.param(f, marks=pytest.mark.slow) for f in ("--check --reorder 7", "--explore 3"))]
 
 
 def run(folder: Path, text: str, *flags: str) -> tuple[int, str]:
@@ -31,13 +32,12 @@ def run(folder: Path, text: str, *flags: str) -> tuple[int, str]:
     return outcome.status, outcome.out + outcome.err
 
 
+@pytest.mark.parametrize("flags", IN_ORDERS)
 @pytest.mark.parametrize(("table", "name"), RIGHT)
-def test_right_programs_are_clean_in_any_order(table: str, name: str, tmp_path: Path) -> None:
+def test_right_programs_are_clean(table: str, name: str, flags: str, tmp_path: Path) -> None:
     begin, programs = TABLES[table]
-    text = marks.planted(begin + programs[name])
-    for flags in (("--check",), ("--check", "--reorder", "7"), ("--explore", "3")):
-        status, said = run(tmp_path, text, *flags)
-        assert status == 0, (flags, said)
+    status, said = run(tmp_path, marks.planted(begin + programs[name]), *flags.split())
+    assert status == 0, said
 
 
 @pytest.mark.parametrize(("table", "name", "defect"), WRONG)

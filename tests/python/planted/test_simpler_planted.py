@@ -52,6 +52,7 @@ def launched(made: Callable[[], Any], times: int) -> list[np.ndarray]:
     return [t.numpy() for t in y]
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("reorder", [None, 5])
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -60,6 +61,7 @@ def test_right_kernels_are_clean(name: str, reorder: int | None, tmp_path: Path,
     play(tmp_path, marks.planted(BEGIN + PROGRAMS[name] + END, None, ";"))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "defect"), [(name, d) for name, text in PROGRAMS.items() for d in marks.defects(text)]

@@ -377,6 +377,7 @@ def test_a_replay_on_a_slower_fabric_takes_longer(run: Any, tmp_path: Path, caps
     assert times[1] > 2 * times[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["trace", "t.pftrace", "t.json", "t.json.gz", "t.et"])
 def test_two_processes_write_the_same_bytes(tmp_path: Path, name: str) -> None:
     script = written(tmp_path, SCRIPT)

@@ -128,7 +128,9 @@ def test_mlp_options(mlp: ModuleType, capsys: pytest.CaptureFixture[str], option
 SMALL = "--hidden 16 --heads 4 --vocabulary 16 --sequence 8 --batch 2"
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", *(pytest.param(d, marks=pytest.mark.slow) for d in ("float64", "bfloat16"))]
+)
 def test_transformer(transformer: ModuleType, capsys: pytest.CaptureFixture[str], dtype: str) -> None:
     assert transformer.main(f"{SMALL} --tp 1 2 4 --steps 16 --dtype {dtype}".split()) == 0
     out, err = capsys.readouterr()

@@ -32,6 +32,7 @@ def topology(folder: Path, nodes: int, ranks: int) -> Path:
 STRICT = ("--check", "--reorder", "5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "flags"),
     [((1, 4), ()), ((2, 2), ("--check",)), ((2, 2), STRICT), ((2, 4), ()), ((3, 2), STRICT), ((4, 1), ())],

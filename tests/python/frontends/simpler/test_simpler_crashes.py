@@ -104,6 +104,7 @@ def test_wrong(what: str, kernel: Path, open_world: OpenWorld) -> None:
     assert ran(kernel, 99).tolist() == [0, 3] + 62 * [0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", OTHERS)
 def test_wrong_elsewhere(what: str, kernel: Path, open_world: OpenWorld) -> None:
     open_world()
@@ -133,6 +134,7 @@ def test_crash_among_others(tmp_path: Path, open_world: OpenWorld) -> None:
     assert caught.value.__notes__ == ['in kernel "own_kernel #3" on rank 2']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "look", ["while (*word == 0) dcci(word, SINGLE_CACHE_LINE);", "while (!comm::TTEST(signal, 1, comm::WaitCmp::GE));"]
 )

@@ -390,6 +390,7 @@ ADDS = (
 TIMES = EACH + "for (int i = 0; i < 32; ++i) y[i] = x[i] * args[2];"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [{}, LATER], ids=["names", "later names"])
 def test_orchestration_of_several_kernels(names: dict[str, str], tmp_path: Path, open_world: OpenWorld) -> None:
     """Tensors that the chip makes room for, parts of tensors, and tasks that depend on each other."""
@@ -416,6 +417,7 @@ def test_orchestration_of_several_kernels(names: dict[str, str], tmp_path: Path,
         same(y[i].numpy(), ((np.arange(64) + 10 + i) * 2).astype(np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

@@ -228,6 +228,7 @@ def test_wrong_use(body: str, kind: type[Exception], said: str, tmp_path: Path, 
     assert caught.value.__notes__ == ['in kernel "own_kernel #1" on rank 0']
 
 
+@pytest.mark.slow
 def test_polling_for_ever_ends(tmp_path: Path, open_world: OpenWorld) -> None:
     with pytest.raises(DeadlockError) as caught:
         outcome("while not TTEST(Signal((scratch + 64).cast(int32)), 1, WaitCmp.GE): pass", tmp_path, open_world)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-pytestmark = pytest.mark.shows("libraries: Triton-distributed")
+pytestmark = [pytest.mark.slow, pytest.mark.shows("libraries: Triton-distributed")]
 
 TEXT = ROOT / "tests" / "python" / "data" / "triton" / "03-inter-node-allgather.txt"
 

@@ -88,6 +88,7 @@ def test_elements_of_small_blocks_are_those_of_all_threads_that_have_them(tmp_pa
     assert json.loads(done.stdout) == [64] * 4 + [0] * 60  # 2 programs of 128 threads, 4 elements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asm", "said"),
     [

@@ -125,6 +125,7 @@ def test_a_grid_that_waits_for_itself(skips: int, of: int, says: str) -> None:
     assert says in said
 
 
+@pytest.mark.slow
 def test_a_loop_that_looks_at_no_memory_has_no_end() -> None:
     def program(rank: int) -> None:
         spins_on_a_copy[(1,)](allocate(1))

@@ -6,11 +6,13 @@ import shlex
 import subprocess
 import sys
 
+import pytest
 from conftest import ROOT
 
 _PAGE = (ROOT / "docs" / "triton.md").read_text()
 
 
+@pytest.mark.slow
 def test_what_the_page_shows() -> None:
     """Under the checker too, which changes no time."""
     at = _PAGE.index("$ torchemu run --torch numpy --nnodes 2")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.shows("programs: tutorials for Triton-distributed")
+pytestmark = [pytest.mark.slow, pytest.mark.shows("programs: tutorials for Triton-distributed")]
 
 FOLDER = Path(__file__).parent / "tutorials"
 RANKS = 4
