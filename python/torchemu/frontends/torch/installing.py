@@ -26,6 +26,7 @@ from torchemu.frontends.torch import (
     compilers,
     detailed,
     device,
+    device_commands,
     first_loads,
     futures,
     hooked,
@@ -158,6 +159,7 @@ def _install_devices(run: Session) -> None:
     run.stack.callback(device.uninstall)
     run.on_begin.append(functools.partial(device.begin, data=run.data))
     run.on_end.append(device.end)
+    device_commands.install(run)
     has_data = (lambda: True) if run.data else device.elements.are_kept
     host_tensors.install(run)
     suspicions.install(run)
