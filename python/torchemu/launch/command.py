@@ -23,6 +23,7 @@ from torchemu.launch import (
     mirroring,
     progress,
     schedule_switches,
+    stalls,
     tuner_notes,
 )
 from torchemu.launch.exploration import Choices
@@ -92,6 +93,13 @@ def _told() -> Iterator[None]:
         yield
     except (OSError, ValueError, ImportError) as error:
         raise RunError(str(error)) from error
+
+
+@contextlib.contextmanager
+def _watched(world: runtime.World, tasks: Tasks) -> Iterator[None]:
+    """Tells who looks on how far the run is, and where it stands still."""
+    with progress.of_run(world, tasks), stalls.noticed(tasks):
+        yield
 
 
 def _choose_torch(options: argparse.Namespace, program: Program) -> None:
@@ -231,7 +239,7 @@ class _Run:
             if not silent:
                 stack.enter_context(self._traced(world))
             tasks = self._tasks(world, isolation, mirror)
-            with contextlib.nullcontext() if silent else progress.of_run(world, tasks):
+            with contextlib.nullcontext() if silent else _watched(world, tasks):
                 try:
                     tasks.run()
                 except NoThreadsError as error:

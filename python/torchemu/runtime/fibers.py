@@ -53,6 +53,9 @@ class Kind(Protocol):
     def runs(self, fiber: Any) -> bool:
         """Reports whether it is this one's turn. Who asks may be the main thread, as it hears of Ctrl-C."""
 
+    def thread(self) -> int:
+        """Returns the number of the thread whose turn it is. Who asks may be another thread."""
+
     def interrupt_in(self, fiber: Any, interrupt: interrupts.CtrlC) -> None:
         """Raises Ctrl-C in a fiber that does not wait, as soon as it runs Python. Who asks is another thread."""
 
@@ -70,7 +73,10 @@ class Kind(Protocol):
 
 
 class Greenlets:
-    """Fibers as greenlets of one thread."""
+    """Fibers as greenlets of one thread, which makes this."""
+
+    def __init__(self) -> None:
+        self._thread = _thread.get_ident()
 
     def new(self, body: Callable[..., None], parent: Any) -> Fiber:
         """A greenlet."""
@@ -85,6 +91,10 @@ class Greenlets:
     def runs(self, fiber: Any) -> bool:
         """Compares it with the running greenlet."""
         return greenlet.getcurrent() is fiber
+
+    def thread(self) -> int:
+        """The greenlets' thread."""
+        return self._thread
 
     def interrupt_in(self, fiber: Any, interrupt: interrupts.CtrlC) -> None:
         """Does nothing: it has been raised there already, where Python handles signals."""
@@ -136,6 +146,10 @@ class Threads:
     def runs(self, fiber: Any) -> bool:
         """Compares it with the thread whose turn it is."""
         return self.active == fiber.ident
+
+    def thread(self) -> int:
+        """The number of the one whose turn it is."""
+        return self.active
 
     def sleep(self, seconds: float, really: Callable[[float], None]) -> None:
         """Sleeps a little at a time: the main thread alone is woken by signals."""
