@@ -46,7 +46,7 @@ class LogFiles:
 
     Args:
         folder: where they go; None for a new one among the temporary files.
-        redirects: which streams go to files only.
+        redirects: which streams go to files only, but for those of tee.
         tee: which go to files, too.
         nproc: ranks of a node.
 
@@ -70,9 +70,9 @@ class LogFiles:
     def stream(self, rank: int, name: str, shown: Any) -> Any:
         """Returns where a rank's stream goes, given where it would go without files."""
         wanted, local = 1 << STREAMS.index(name), rank % self.nproc
-        if self.redirects(local) & wanted:
-            return self._opened(rank, name)
-        return _Tee(self._opened(rank, name), shown) if self.tee(local) & wanted else shown
+        if self.tee(local) & wanted:
+            return _Tee(self._opened(rank, name), shown)
+        return self._opened(rank, name) if self.redirects(local) & wanted else shown
 
     def note(self, rank: int, text: str) -> None:
         """Adds a text to the end of a rank's stderr, where that has a file: why it failed."""

@@ -76,6 +76,7 @@ def test_files_of_all_that_ranks_print(tmp_path: Path) -> None:
         (["--redirects", "1"], {"err 0", "err 1"}, {"0/stdout", "1/stdout"}),
         (["-t", "2"], {"out 0", "out 1", "err 0", "err 1"}, {"0/stderr", "1/stderr"}),
         (["-r", "0:1", "--tee", "1:1"], {"err 0", "out 1", "err 1"}, {"0/stdout", "1/stdout"}),
+        (["-r", "3", "--tee", "1:1"], {"out 1"}, {"0/stdout", "0/stderr", "1/stdout", "1/stderr"}),
         (["-r", "0"], {"out 0", "out 1", "err 0", "err 1"}, set()),
     ],
 )
