@@ -342,7 +342,7 @@ def check_isolated(packages: Collection[str]) -> None:
 def _add_ignored(parser: argparse.ArgumentParser) -> None:
     for name in _IGNORED:
         _flag(parser, name, help=argparse.SUPPRESS)
-    for name in ("--standalone", "--run-path"):
+    for name in ("--standalone", "--run-path", "--use-env"):
         _flag(parser, name, action="store_true", help=argparse.SUPPRESS)
     refused = {
         "--no-python": "ranks are Python programs in this process",
@@ -351,16 +351,17 @@ def _add_ignored(parser: argparse.ArgumentParser) -> None:
     for name, reason in refused.items():
         _flag(parser, name, action=_Refused, nargs=0, reason=reason, help=argparse.SUPPRESS)
     all_nodes = "one command runs all nodes: give --nnodes, and leave this out"
-    _flag(parser, "--node-rank", action=_Refused, nargs="?", reason=all_nodes, help=argparse.SUPPRESS)
+    _flag(parser, "--node-rank", action=_Refused, nargs="?", but="0", reason=all_nodes, help=argparse.SUPPRESS)
 
 
 class _Refused(argparse.Action):
-    def __init__(self, *args: Any, reason: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, reason: str, but: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._reason = reason
+        self._reason, self._but = reason, but
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        parser.error(f"{self.option_strings[0]} is not supported: {self._reason}")
+    def __call__(self, parser: argparse.ArgumentParser, _: argparse.Namespace, value: Any, *__: Any) -> None:
+        if self._but is None or value != self._but:
+            parser.error(f"{self.option_strings[0]} is not supported: {self._reason}")
 
 
 def _processes(text: str) -> int | None:

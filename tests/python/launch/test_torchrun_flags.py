@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from launch import launch, written
+from launch import launch, lines, written
 
 from torchemu.launch import cli
 
@@ -112,6 +112,12 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], fla
     with pytest.raises(SystemExit) as ended:
         cli.main(["run", *flags, str(written(tmp_path, "pass"))])
     assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [["--node_rank", "0", "--nnodes=1"], ["--node-rank=0"], ["--use-env"], ["--use_env"]])
+def test_what_says_what_is_so_anyway(tmp_path: Path, flags: list[str]) -> None:
+    program = written(tmp_path, "import os; print(os.environ['GROUP_RANK'], os.environ['LOCAL_RANK'])")
+    assert lines(launch("--nproc-per-node=2", *flags, program)) == ["0 0", "0 1"]
 
 
 def test_restarts_of_explored_schedules(tmp_path: Path) -> None:
