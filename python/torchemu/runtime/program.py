@@ -17,6 +17,12 @@ from pathlib import Path
 from typing import Any
 
 _CHIPS = "simpler"  # the package of programs that are one host with all its chips
+_LAUNCHERS = frozenset({
+    "accelerate.commands.accelerate_cli", "accelerate.commands.launch", "torch.distributed.launch",
+    "torch.distributed.launcher.api", "torch.distributed.run",
+})  # fmt: skip
+"""Modules that start the ranks of a program, which they are given."""
+
 _SPAWNS = ("spawn", "start_processes", "Process")  # what makes ranks, of torch.multiprocessing
 
 
@@ -92,9 +98,11 @@ class Script(Program):
 
     def is_one_host(self) -> bool:
         """Acts as Program.is_one_host: it sees what the file says, and the files beside it that it imports."""
-        names = set().union(*map(_names, filter(None, self._seen().values())))
+        codes = [code for code in self._seen().values() if code is not None]
+        names = set().union(*map(_names, codes))
         spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
-        return self.drives_chips() or spawns or "elastic_launch" in names
+        launches = "elastic_launch" in names or not _LAUNCHERS.isdisjoint(set().union(*map(_modules, codes)))
+        return self.drives_chips() or spawns or launches
 
     def drives_chips(self) -> bool:
         """Reports whether it imports simpler, itself or in a file beside it."""
@@ -171,9 +179,8 @@ class Module(Program):
     """A module that is found like any other; a package's is its __main__."""
 
     def is_one_host(self) -> bool:
-        """Acts as Program.is_one_host: PyTorch's launchers are, and pytest with files that are."""
-        launches = self.argv[0] in ("torch.distributed.run", "torch.distributed.launch")
-        return launches or any(script.drives_chips() for script in self._tests())
+        """Acts as Program.is_one_host: launchers are, and pytest with files that are."""
+        return self.argv[0] in _LAUNCHERS or any(script.drives_chips() for script in self._tests())
 
     def names(self) -> set[str]:
         """Acts as Program.names: of the files that pytest is called with."""

@@ -106,10 +106,21 @@ def test_commands_run_a_script(tmp_path):
     assert lines[4:] == ["{0: None, 1: None}", "True /bin/ls"]
 
 
-def test_torchrun_is_a_module_that_launches(tmp_path):
-    worker = tmp_path / "worker.py"
+TORCHRUN = """
+import sys
+from torch.distributed.run import main
+if __name__ == "__main__":
+    sys.exit(main())
+"""  # as pip installs it
+
+
+@pytest.mark.parametrize("is_module", [True, False])
+def test_torchrun_is_a_program_that_launches(tmp_path, is_module):
+    worker, script = tmp_path / "worker.py", tmp_path / "torchrun"
     worker.write_text(WORKER)
-    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "-m", "torch.distributed.run"]
+    script.write_text(TORCHRUN)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real"]
+    command += ["-m", "torch.distributed.run"] if is_module else [str(script)]
     done = subprocess.run(
         [*command, "--nproc-per-node=3", str(worker), "x"], capture_output=True, text=True, timeout=120
     )
