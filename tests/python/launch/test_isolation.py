@@ -634,6 +634,64 @@ def test_a_packages_thread_writes_what_ranks_put_into_a_queue(tmp_path: Path) ->
     assert sorted((tmp_path / "log.txt").read_text().splitlines()) == [f"{r} {i}" for r in range(2) for i in range(3)]
 
 
+def test_a_packages_thread_takes_a_lock_of_ranks_and_waits_for_an_event(tmp_path: Path) -> None:
+    """tqdm's monitor takes the lock of all bars; batchgenerators' threads ask whether they are to end."""
+    text = """
+        import multiprocessing, threading, time
+        sleep, kept = time.sleep, []
+        class Monitor:
+            def __init__(self, kind):
+                self.lock, self.event = getattr(multiprocessing, kind)(), multiprocessing.Event()
+                self.took, self.inside, self.together = 0, 0, []
+                self.thread = threading.Thread(target=self.watch, daemon=True)
+                self.thread.start()
+            def use(self):
+                self.inside += 1
+                sleep(0.0005)
+                self.together.append(self.inside)
+                self.inside -= 1
+            def watch(self):
+                assert not self.event.wait(0.001)
+                while not self.event.is_set():
+                    with self.lock:
+                        if type(self.lock).__name__ == "RLock":
+                            assert self.lock.acquire() and self.lock.acquire(False)
+                            self.lock.release(), self.lock.release()
+                        self.use()
+                    self.took += 1
+                self.waited = self.event.wait()
+    """
+    written(tmp_path, text, "site-packages/monitoring.py")
+    program = """
+        import sys; sys.path.append("site-packages")
+        import time
+        import torch.multiprocessing as mp
+        def worker(rank):
+            import monitoring
+            monitor = monitoring.kept[-1]
+            begun = time.monotonic()
+            for i in range(20):
+                with monitor.lock:
+                    monitor.use()
+            print(rank, round((time.monotonic() - begun) * 1e6, 3))
+        if __name__ == "__main__":
+            import monitoring
+            for kind in ("Lock", "RLock", "Semaphore"):
+                monitor = monitoring.Monitor(kind)
+                monitoring.kept.append(monitor)
+                mp.spawn(worker, nprocs=2)
+                while monitor.took < 3: monitoring.sleep(0.001)
+                monitor.event.set()
+                monitor.thread.join()
+                assert monitor.waited and max(monitor.together) == 1 and len(monitor.together) == 40 + monitor.took
+    """
+    script = written(tmp_path, program, "main.py")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--virtual-clock", str(script)]
+    runs = [subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60) for _ in range(2)]
+    assert [(done.returncode, done.stderr) for done in runs] == [(0, "")] * 2
+    assert runs[0].stdout == runs[1].stdout and len(runs[0].stdout.splitlines()) == 6
+
+
 def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:
     """A rank's own are in test_threads.py."""
     text = """

@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 FILES = {
     "hydra/__init__.py": "from hydra.core import singleton",
     "hydra/core/singleton.py": """
@@ -43,11 +45,12 @@ FILES = {
 }
 
 
-def test_each_rank_initializes_hydra(tmp_path):
+@pytest.mark.parametrize("kind", ["BaseContainer", "Config"], ids=["omegaconf 2", "omegaconf 1"])
+def test_each_rank_initializes_hydra(tmp_path, kind):
     for name, text in FILES.items():
         file = tmp_path / (name if name == "program.py" else f"site-packages/{name}")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(textwrap.dedent(text))
+        file.write_text(textwrap.dedent(text).replace("BaseContainer", kind))
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "3"]
     done = subprocess.run([*command, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "ends well\n" * 3), done.stderr
