@@ -28,6 +28,7 @@ class Semaphore(Shared):
         self._free = value
         self._line = Line()
         self._beside: list[int] = []  # threads beside the schedule, by their permits
+        self._wanted = False  # a rank waits for one of them
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
         """Takes a permit; false when there is none, or none in time. The timeout is in simulated seconds."""
@@ -47,7 +48,7 @@ class Semaphore(Shared):
     def _takes_beside(self) -> bool:
         """Lets a thread beside the schedule take a permit. Ranks that come meanwhile wait, in no simulated time."""
         with _taking:
-            if self._free <= 0:
+            if self._free <= 0 or self._wanted:
                 return False
             self._free -= 1
             self._beside.append(threading.get_ident())
@@ -72,10 +73,11 @@ class Semaphore(Shared):
     def _take(self, block: bool = True, ps: int | None = None) -> bool:
         for _ in looks_beside():
             with _taking:
+                self._wanted = self._free <= 0 and bool(self._beside)
                 if self._free > 0:
                     self._free -= 1
                     return True
-                if not self._beside:
+                if not self._wanted:
                     break
         return block and ps != 0 and self._wait(ps)
 

@@ -692,6 +692,49 @@ def test_a_packages_thread_takes_a_lock_of_ranks_and_waits_for_an_event(tmp_path
     assert runs[0].stdout == runs[1].stdout and len(runs[0].stdout.splitlines()) == 6
 
 
+def test_a_package_that_imports_an_isolated_one_is_isolated_too(tmp_path: Path) -> None:
+    """Else it would have the modules of the rank that has loaded it, whichever rank calls it."""
+    files = {
+        "inner": "class Kind: pass",
+        "outer/__init__": "from outer import part, more",
+        "outer/part": "value = 1",
+        "outer/more": "import sys, inner\ndef make(): return inner.Kind()",
+        "above": "import os\nfrom outer import more",
+        "optional": "if True:\n    import inner\ndef kind(): return inner.Kind",
+        "beside": "def kind():\n    import inner\n    return inner.Kind",
+    }
+    for name, text in files.items():
+        written(tmp_path, text, f"site-packages/{name}.py")
+    program = """
+        import os, sys; sys.path.append("site-packages")
+        import time
+        import above, beside, optional, inner, outer
+        time.sleep(0.01)
+        rank = os.environ["RANK"]
+        outer.part.value = above.rank = beside.rank = rank
+        time.sleep(0.01)
+        assert type(above.more.make()) is beside.kind() is inner.Kind and outer.part is sys.modules["outer.part"]
+        assert (outer.part.value, above.rank) == (rank, rank)
+        print(optional.kind() is inner.Kind)
+    """
+    script = written(tmp_path, program, "main.py")
+    command = [
+        sys.executable,
+        "-m",
+        "torchemu",
+        "run",
+        "--torch",
+        "numpy",
+        "--nproc-per-node",
+        "3",
+        "--isolate",
+        "inner",
+    ]
+    done = subprocess.run([*command, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["False", "False", "True"]
+
+
 def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:
     """A rank's own are in test_threads.py."""
     text = """

@@ -17,6 +17,12 @@ FILES = {
             _instances["hydra"] = value
             return _instances
         """,
+    "tool.py": """
+        from hydra.core import singleton
+
+        def has_begun():
+            return "hydra" in singleton._instances
+        """,
     "omegaconf/__init__.py": "from omegaconf.omegaconf import BaseContainer, register",
     "omegaconf/base.py": "class BaseContainer:\n    _resolvers = {}\n",
     "omegaconf/omegaconf.py": """
@@ -31,14 +37,15 @@ FILES = {
     "program.py": """
         import os, sys
         sys.path.insert(0, os.path.join(os.path.dirname(__file__), "site-packages"))
-        import hydra, omegaconf
+        import hydra, omegaconf, tool
         import torch.distributed as dist
         dist.init_process_group("gloo")
         rank = dist.get_rank()
+        assert not tool.has_begun()
         kept = hydra.singleton.initialize(rank)
         omegaconf.register("rank", rank)
         dist.barrier()
-        assert kept == {"hydra": rank}
+        assert kept == {"hydra": rank} and tool.has_begun()
         assert omegaconf.BaseContainer._resolvers == {"of all": None, "rank": rank}
         print("ends well")
         """,
