@@ -457,3 +457,18 @@ def test_many_files_take_no_simulated_time(tmp_path: Path) -> None:
     print(time.monotonic() - begun)
     """
     assert lines(launch("--nproc-per-node", "1", "--virtual-clock", written(tmp_path, text))) == ["0.0"]
+
+
+def test_programs_that_a_rank_starts_have_no_agent(tmp_path: Path) -> None:
+    """Such a program, which may start ranks of its own, would wait for a store that nobody serves."""
+    text = """
+code = "import os; print(os.environ.get('TORCHELASTIC_USE_AGENT_STORE'), os.environ.get('MINE'), os.environ['RANK'])"
+assert os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+os.environ["MINE"] = "a"
+for env in (None, dict(os.environ, MINE="b"), {"RANK": "7"}):
+    print(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout.strip())
+assert os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+"""
+    done = _run(tmp_path, text)
+    said = [line for rank in range(3) for line in (f"False a {rank}", f"False b {rank}", "None None 7")]
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == sorted(said), done.stderr
