@@ -24,6 +24,7 @@ from torchemu.launch import (
     progress,
     schedule_switches,
     stalls,
+    torchrun_programs,
     tuner_notes,
 )
 from torchemu.launch.exploration import Choices
@@ -236,6 +237,7 @@ class _Run:
             if self._launch.world_size == 1:
                 host_processes.install(stack)
             host_processes.install_beside(stack, torch.name)
+            torchrun_programs.install(stack, self._of_programs(torch.name))
             if not silent:
                 stack.enter_context(self._traced(world))
             tasks = self._tasks(world, isolation, mirror)
@@ -251,6 +253,15 @@ class _Run:
         if tasks.interrupt is not None:
             raise tasks.interrupt
         return failed
+
+    def _of_programs(self, torch: str) -> list[str]:
+        """Returns the options with which torchemu runs in the place of a torchrun that a rank starts."""
+        options = self._options
+        files = {"--topology": options.topology, "--ccl": options.ccl}
+        given = {name: os.path.abspath(file) if os.path.exists(file) else file for name, file in files.items() if file}
+        flags = {"--no-data": options.no_data, "--virtual-clock": options.virtual_clock}
+        named = [part for name, value in given.items() for part in (name, value)]
+        return ["--torch", torch, *named, *(name for name, is_set in flags.items() if is_set)]
 
     def _isolation(self, silent: bool, orders: int | None) -> Isolation:
         recompile = functools.partial(compiling.compiled, own_orders=orders is not None)

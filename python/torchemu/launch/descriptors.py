@@ -37,7 +37,8 @@ class Descriptors:
         replace(stack, os, "dup2", self._own_dup2)
         replace(stack, os, "close", self._own_close)
         replace(stack, os, "closerange", self._refused_range(os.closerange))
-        replace(stack, resource, "setrlimit", _raised_only(resource.setrlimit))
+        replace(stack, resource, "setrlimit", _set(resource.setrlimit, resource.getrlimit))
+        replace(stack, resource, "getrlimit", _got(resource.getrlimit))
         stack.callback(self._undo)
 
     def _exchanged_by(self, exchange: Callable[[Process, Process], None]) -> None:
@@ -117,17 +118,46 @@ class Descriptors:
             self._close(copy)
 
 
-def _raised_only(real: Callable[..., None]) -> Callable[..., None]:
-    """A limit that a rank lowers would be that of all; one that it raises harms nobody."""
+_UNFELT = (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE, resource.RLIMIT_NPROC, resource.RLIMIT_MEMLOCK)
+"""Limits that a program lowers without a wish to meet them: the workaround for too many open files sets 4096."""
+
+
+def _got(real: Callable[[int], tuple[int, int]]) -> Callable[[int], tuple[int, int]]:
+    """Returns the function that tells limits: those that a rank has lowered are as it has set them."""
+
+    @functools.wraps(real)
+    def getrlimit(kind: int, /) -> tuple[int, int]:
+        process = current()
+        return real(kind) if process is None or kind not in process.limits else process.limits[kind]
+
+    return getrlimit
+
+
+def _set(real: Callable[..., None], present: Callable[[int], tuple[int, int]]) -> Callable[..., None]:
+    """Returns the function that sets limits. One that a rank raises harms nobody; lowered it would be that of all.
+
+    Args:
+        real: Python's.
+        present: tells those of the process.
+    """
 
     @functools.wraps(real)
     def setrlimit(kind: int, limits: Any, /) -> None:
-        if current() is not None and _is_lower(limits, resource.getrlimit(kind)):
+        process = current()
+        if process is None or not _is_lower(limits, present(kind)):
+            real(kind, limits)
+            if process is not None:
+                process.limits.pop(kind, None)
+            return
+        if kind not in _UNFELT:
             raise NotImplementedError(
                 f"resource.setrlimit: rank {runtime.current().rank} would lower to {tuple(limits)} a limit of the "
                 "process that all ranks are in"
             )
-        real(kind, limits)
+        soft, hard = (float("inf") if n == resource.RLIM_INFINITY else n for n in limits)
+        if soft > hard:
+            raise ValueError("current limit exceeds maximum limit")
+        process.limits[kind] = limits[0], limits[1]
 
     return setrlimit
 

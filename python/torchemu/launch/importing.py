@@ -7,19 +7,22 @@ import importlib.machinery
 import importlib.util
 import marshal
 import os
+import re
 import struct
 import sys
 import types
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torchemu.launch import compiling, pytest_runs, shared_attributes
-from torchemu.launch.modules import Rules, Table
+from torchemu.launch.modules import MAIN, Rules, Table
 from torchemu.launch.patches import current
 from torchemu.runtime.frames import is_installed
 
 _Spec = importlib.machinery.ModuleSpec
+_KNOWING_RANKS = ("torch", "torchemu")
+_IMPORTS = re.compile(rb"^(?:import[ \t]+(.+)|from[ \t]+(\w+))", re.MULTILINE)
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -61,12 +64,12 @@ class Finder(importlib.abc.MetaPathFinder):
     def _is_installed(self, spec: _Spec) -> bool:
         """Reports whether a module is of an installed package, and not of PyTorch, which knows of its ranks."""
         file = spec.origin if type(spec.loader) is importlib.machinery.SourceFileLoader else None
-        return file is not None and is_installed(file) and spec.name.partition(".")[0] not in ("torch", "torchemu")
+        return file is not None and is_installed(file) and spec.name.partition(".")[0] not in _KNOWING_RANKS
 
     def _of_installed(self, name: str, path: str) -> importlib.machinery.SourceFileLoader:
         if pytest_runs.is_of_pytest(name):
             return _OfPytest(name, path, self._own_orders)
-        return _Told(name, path)
+        return _Told(name, path, self._rules)
 
     def _is_source_of_program(self, spec: _Spec) -> bool:
         return (
@@ -134,9 +137,32 @@ class _OfPytest(importlib.machinery.SourceFileLoader):
 
 class _Told(importlib.machinery.SourceFileLoader):
     """Loads a module of an installed package whose functions tell what they set on others' modules and classes. Beside
-    what Python keeps of a file this keeps what it was compiled to, or that there is nothing to tell."""
+    what Python keeps of a file this keeps what it was compiled to, or that there is nothing to tell.
+
+    Args:
+        name: the module's.
+        path: its file's.
+        rules: which packages are a rank's own. A package that imports such a one keeps what a rank has, and is one too.
+    """
+
+    def __init__(self, name: str, path: str, rules: Rules) -> None:
+        super().__init__(name, path)
+        self._rules = rules
 
     def get_code(self, fullname: str) -> types.CodeType | None:
+        code = self._compiled(fullname)
+        if code is not None and self._rules.knows(code.co_names) and self._rules.knows(self._imported()):
+            self._rules.isolate(fullname)
+            self._rules.isolate(*_importing())
+        return code
+
+    def _imported(self) -> Iterator[str]:
+        """Yields the packages that the module imports wherever it is loaded: not in a condition, nor in a function."""
+        for several, one in _IMPORTS.findall(self.get_data(self.path)):
+            yield from (name.strip().partition(b" ")[0].decode() for name in several.split(b","))
+            yield one.decode()
+
+    def _compiled(self, fullname: str) -> types.CodeType | None:
         file = importlib.util.cache_from_source(self.path, optimization="told")
         mark = self._mark()
         kept = self._kept(file, mark)
@@ -162,3 +188,14 @@ class _Told(importlib.machinery.SourceFileLoader):
         except (OSError, EOFError, ValueError, TypeError):
             return None
         return found
+
+
+def _importing() -> Iterator[str]:
+    """Yields the modules of installed packages that are being loaded, as one imports the other."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name, is_module = str(frame.f_globals.get("__name__")), frame.f_code.co_name == "<module>"
+        is_sharing = is_module and is_installed(frame.f_code.co_filename)
+        if is_sharing and name.partition(".")[0] not in (*_KNOWING_RANKS, *MAIN):
+            yield name
+        frame = frame.f_back

@@ -320,9 +320,11 @@ class Loggers:
         """Leaves plain objects, with the state that is there outside of ranks. Ranks' handlers are flushed and closed
         where the process's are: at its end."""
         self._restore(self._outside)
-        known = {*self._outside.handlers}
+        known = {*map(id, self._outside.handlers)}  # references to what is gone have no hash
         for own in self._own.values():
-            self._outside.handlers.extend(handler for handler in own.handlers if handler not in known)
+            new = [handler for handler in own.handlers if id(handler) not in known and handler() is not None]
+            self._outside.handlers.extend(new)
+            known.update(map(id, new))
         for stream in self._files:
             vars(stream).pop("close", None)
         for one in self._shared.values():

@@ -14,7 +14,9 @@ from typing import Any
 from torchemu import runtime
 from torchemu.runtime.frames import STANDARD, is_installed
 
-_MAIN = ("__main__", "__mp_main__")
+MAIN = ("__main__", "__mp_main__")
+"""Names of the main program."""
+
 _SHARED = (runtime.PACKAGE, *STANDARD)
 
 
@@ -45,7 +47,7 @@ class Rules:
         return found
 
     def _is_own(self, name: str, module: types.ModuleType, started: bool) -> bool:
-        if name in _MAIN:
+        if name in MAIN:
             return True
         known = getattr(module, "__dict__", {})
         file = known.get("__file__")
@@ -58,10 +60,21 @@ class Rules:
 
     def is_own_file(self, name: str, file: str) -> bool:
         """Reports whether a module, and the file it is from, are the program's: the main one is, wherever it lies."""
-        if name in _MAIN:
+        if name in MAIN:
             return True
         isolated = name.partition(".")[0] in self._isolated and not file.startswith(runtime.PACKAGE)
         return isolated or is_program_file(file)
+
+    def isolate(self, *modules: str) -> None:
+        """Makes the packages of installed modules each rank's own, from here on: those that are loaded are the running
+        rank's."""
+        packages = {name.partition(".")[0] for name in modules}
+        self._isolated |= packages
+        self._shared = {name for name in self._shared if name.partition(".")[0] not in packages}
+
+    def knows(self, names: Iterable[str]) -> bool:
+        """Reports whether one of some modules is of an installed package that is each rank's own."""
+        return any(name.partition(".")[0] in self._isolated for name in names)
 
     def interned(self, names: Iterable[str]) -> frozenset[str]:
         """The set of names, such that equal sets are the same."""
@@ -119,7 +132,7 @@ class Table:
 
     def main(self) -> dict[str, types.ModuleType]:
         """The main program among them."""
-        return {name: module for name, module in self._own.items() if name in _MAIN}
+        return {name: module for name, module in self._own.items() if name in MAIN}
 
     def spec(self, name: str) -> importlib.machinery.ModuleSpec | None:
         """Returns the spec by which a module of this table was loaded, if it knows."""

@@ -49,6 +49,7 @@ class Process:
         rounds: how long others run then.
         sleeps, last_sleep: the same of sleeps: how often, and when the last one ended.
         umask: what the rank has set; None for what was there.
+        limits: those that it has lowered, by the numbers of the module resource.
         descriptors: standard ones that the rank has replaced by copies of others, or closed: None.
         alarm: when, on the wall's clock, the rank is to get SIGALRM, 0 for never, and how long after that again.
     """
@@ -64,6 +65,7 @@ class Process:
         self._isolation = isolation
         self.clock_reads = self.sleeps = 0
         self.umask: int | None = None
+        self.limits: dict[int, tuple[int, int]] = {}
         self.descriptors: dict[int, int | None] = {}
         self.looked_at = self.removed_at = -1
         self.went_round_at, self.rounds = -1, Looks()

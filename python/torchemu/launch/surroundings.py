@@ -32,6 +32,7 @@ _SLEEPS = 20
 
 _PS_PER_SECOND = 10**12
 _ENV = 10  # the position of Popen's parameter env
+_AGENT = "TORCHELASTIC_USE_AGENT_STORE"
 
 
 def install(stack: contextlib.ExitStack) -> None:
@@ -59,12 +60,16 @@ def _counted(read: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _with_environment(start: Callable[..., None]) -> Callable[..., None]:
-    """Programs that a rank starts have its variables."""
+    """Programs that a rank starts have its variables. Those that make a process group of their own find no agent of
+    torchrun's that has its store."""
 
     @functools.wraps(start)
     def popen(self: Any, *args: Any, **kwargs: Any) -> None:
-        if current() is not None and len(args) <= _ENV and kwargs.get("env") is None:
-            kwargs["env"] = dict(os.environ)
+        if current() is not None and len(args) <= _ENV:
+            given = kwargs.get("env")
+            env = dict(os.environ) if given is None else given
+            has_agent = env.get(_AGENT) == "True"
+            kwargs["env"] = {**env, _AGENT: "False"} if has_agent else env
         start(self, *args, **kwargs)
 
     return popen

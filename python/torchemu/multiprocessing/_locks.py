@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from threading import BrokenBarrierError
 from typing import Any
 
 from torchemu import runtime
-from torchemu.multiprocessing._shared import Shared, access, limit
+from torchemu.multiprocessing._shared import Shared, access, is_beside, limit, looks_beside
 from torchemu.runtime.waiting import Line, host_time
+
+_taking = threading.Lock()  # of the process: a rank and a thread beside the schedule may take a permit at once
 
 
 class Semaphore(Shared):
@@ -24,16 +27,37 @@ class Semaphore(Shared):
             raise ValueError(f"semaphore initial value must be >= 0, not {value}")
         self._free = value
         self._line = Line()
+        self._beside: list[int] = []  # threads beside the schedule, by their permits
+        self._wanted = False  # a rank waits for one of them
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
         """Takes a permit; false when there is none, or none in time. The timeout is in simulated seconds."""
+        if is_beside():
+            return any(self._takes_beside() for _ in looks_beside(timeout if block else 0))
         access(self)
         return self._take(block, limit(timeout))
 
     def release(self) -> None:
         """Gives a permit back: to the rank that has waited longest, if any."""
+        if is_beside():
+            self._give_beside()
+            return
         access(self)
         self._give()
+
+    def _takes_beside(self) -> bool:
+        """Lets a thread beside the schedule take a permit. Ranks that come meanwhile wait, in no simulated time."""
+        with _taking:
+            if self._free <= 0 or self._wanted:
+                return False
+            self._free -= 1
+            self._beside.append(threading.get_ident())
+            return True
+
+    def _give_beside(self) -> None:
+        with _taking:
+            self._beside.remove(threading.get_ident())
+            self._free += 1
 
     def get_value(self) -> int:
         """The number of permits that are there."""
@@ -47,9 +71,14 @@ class Semaphore(Shared):
         self.release()
 
     def _take(self, block: bool = True, ps: int | None = None) -> bool:
-        if self._free > 0:
-            self._free -= 1
-            return True
+        for _ in looks_beside():
+            with _taking:
+                self._wanted = self._free <= 0 and bool(self._beside)
+                if self._free > 0:
+                    self._free -= 1
+                    return True
+                if not self._wanted:
+                    break
         return block and ps != 0 and self._wait(ps)
 
     def _wait(self, ps: int | None) -> bool:
@@ -57,7 +86,8 @@ class Semaphore(Shared):
 
     def _give(self) -> None:
         if not self._line.call_next():
-            self._free += 1
+            with _taking:
+                self._free += 1
 
 
 class BoundedSemaphore(Semaphore):
@@ -110,6 +140,18 @@ class RLock(Lock):
     def __init__(self) -> None:
         super().__init__()
         self._depth = 0
+
+    def _takes_beside(self) -> bool:
+        if threading.get_ident() not in self._beside:
+            return super()._takes_beside()
+        self._beside.append(threading.get_ident())
+        return True
+
+    def _give_beside(self) -> None:
+        if self._beside.count(threading.get_ident()) > 1:
+            self._beside.remove(threading.get_ident())
+        else:
+            super()._give_beside()
 
     def _take(self, block: bool = True, ps: int | None = None) -> bool:
         if not self._is_mine() and not super()._take(block, ps):
@@ -206,7 +248,8 @@ class Event(Shared):
 
     def is_set(self) -> bool:
         """Reports whether it is set."""
-        access(self)
+        if not is_beside():
+            access(self)
         return self._set
 
     def set(self) -> None:
@@ -222,6 +265,8 @@ class Event(Shared):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is set; false when it was not in time."""
+        if is_beside():
+            return any(self._set for _ in looks_beside(timeout))
         access(self)
         return self._set or self._line.wait(f"the {self._what()}, which nobody has set,", limit(timeout)).called
 

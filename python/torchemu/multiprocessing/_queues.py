@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import math
 import threading
-import time
 from collections import deque
 from queue import Empty, Full
 from typing import Any
 
 from torchemu.multiprocessing._helper import Closing
-from torchemu.multiprocessing._shared import Copied, Shared, access, access_to_put, is_beside, limit
+from torchemu.multiprocessing._shared import Copied, Shared, access, access_to_put, is_beside, limit, looks_beside
 from torchemu.runtime.frames import is_installed
 from torchemu.runtime.waiting import Line
 
-_STEP = 0.001
-"""Seconds between two looks of a thread that is beside the schedule."""
-
-_LOOKS = 1000
-"""Looks for a thread that a package has started to take something."""
-
-_sleep = time.sleep  # the process's
+_STARTING = 1.0
+"""Seconds that a thread which a package has started may take to come."""
 
 
 class SimpleQueue(Shared):
@@ -75,10 +67,7 @@ class SimpleQueue(Shared):
             queue.Empty: there is nothing in time, which is the wall clock's.
         """
         self._beside = threading.current_thread()
-        looks = itertools.count() if seconds is None else range(1 + math.ceil(max(seconds, 0) / _STEP))
-        for look in looks:
-            if look:
-                _sleep(_STEP)
+        for _ in looks_beside(seconds):
             with contextlib.suppress(IndexError):
                 return self._items.popleft()
         raise Empty
@@ -162,14 +151,11 @@ class Queue(SimpleQueue):
 
     def _gets_room(self) -> bool:
         """Lets a thread beside the schedule take something, while no simulated time passes. Reports whether it has."""
-        for _ in range(_LOOKS if self._beside is None and is_installed(self._made.rpartition(":")[0]) else 0):
-            if self._beside is not None:
+        if self._beside is None and is_installed(self._made.rpartition(":")[0]):
+            any(self._beside is not None for _ in looks_beside(_STARTING))
+        for _ in looks_beside():
+            if self._has_room() or self._beside is None or not self._beside.is_alive():
                 break
-            _sleep(_STEP)  # it may have been started just now
-        while self._beside is not None and self._beside.is_alive():
-            if self._has_room():
-                return True
-            _sleep(_STEP)
         return self._has_room()
 
     def _offer(self, packed: Copied, ps: int | None) -> None:

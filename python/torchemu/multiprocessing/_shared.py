@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import itertools
+import math
 import pickle
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torchemu import runtime
@@ -13,6 +16,11 @@ from torchemu.bridge.binding import go
 from torchemu.runtime import footprints
 from torchemu.runtime.frames import is_installed
 from torchemu.runtime.waiting import MICROSECOND, Trail, reach
+
+_STEP = 0.001
+"""Seconds between two looks of a thread that is beside the schedule."""
+
+_sleep = time.sleep  # the process's
 
 _ACCESS = MICROSECOND
 """Picoseconds that it takes to get at what processes of one host share."""
@@ -57,6 +65,18 @@ def is_beside() -> bool:
     """Reports whether the caller is a thread that an installed package has started: it is beside the schedule."""
     world = runtime.current().world
     return world.is_open and not world.is_here and not go.forked
+
+
+def looks_beside(seconds: float | None = None) -> Iterator[int]:
+    """Counts the looks of a thread that waits beside the schedule, and sleeps before each but the first.
+
+    Args:
+        seconds: how long it waits, by the wall clock; None is for ever.
+    """
+    for look in itertools.count() if seconds is None else range(1 + math.ceil(max(seconds, 0) / _STEP)):
+        if look:
+            _sleep(_STEP)
+        yield look
 
 
 def limit(timeout: float | None) -> int | None:

@@ -113,7 +113,18 @@ open(file, "w").close()
 assert (os.stat(file).st_mode & 0o077 == 0) == (rank == 0)
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-try: resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1 - rank, hard))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+dist.barrier()
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft - 1 - rank, hard)
+assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
+with open("/proc/self/limits") as file: assert f"{{soft}} " in next(line for line in file if "open files" in line)
+try: resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, soft - 2))
+except ValueError as error: assert str(error) == "current limit exceeds maximum limit"
+else: raise AssertionError
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+try: resource.setrlimit(resource.RLIMIT_AS, (1 << 40, resource.RLIM_INFINITY))
 except NotImplementedError as error: assert f"rank {{rank}} would lower" in str(error)
 else: raise AssertionError
 try: os.closerange(900, 901)
@@ -450,3 +461,18 @@ def test_many_files_take_no_simulated_time(tmp_path: Path) -> None:
     print(time.monotonic() - begun)
     """
     assert lines(launch("--nproc-per-node", "1", "--virtual-clock", written(tmp_path, text))) == ["0.0"]
+
+
+def test_programs_that_a_rank_starts_have_no_agent(tmp_path: Path) -> None:
+    """Such a program, which may start ranks of its own, would wait for a store that nobody serves."""
+    text = """
+code = "import os; print(os.environ.get('TORCHELASTIC_USE_AGENT_STORE'), os.environ.get('MINE'), os.environ['RANK'])"
+assert os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+os.environ["MINE"] = "a"
+for env in (None, dict(os.environ, MINE="b"), {"RANK": "7"}):
+    print(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout.strip())
+assert os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+"""
+    done = _run(tmp_path, text)
+    said = [line for rank in range(3) for line in (f"False a {rank}", f"False b {rank}", "None None 7")]
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == sorted(said), done.stderr

@@ -634,6 +634,107 @@ def test_a_packages_thread_writes_what_ranks_put_into_a_queue(tmp_path: Path) ->
     assert sorted((tmp_path / "log.txt").read_text().splitlines()) == [f"{r} {i}" for r in range(2) for i in range(3)]
 
 
+def test_a_packages_thread_takes_a_lock_of_ranks_and_waits_for_an_event(tmp_path: Path) -> None:
+    """tqdm's monitor takes the lock of all bars; batchgenerators' threads ask whether they are to end."""
+    text = """
+        import multiprocessing, threading, time
+        sleep, kept = time.sleep, []
+        class Monitor:
+            def __init__(self, kind):
+                self.lock, self.event = getattr(multiprocessing, kind)(), multiprocessing.Event()
+                self.took, self.inside, self.together = 0, 0, []
+                self.thread = threading.Thread(target=self.watch, daemon=True)
+                self.thread.start()
+            def use(self):
+                self.inside += 1
+                sleep(0.0005)
+                self.together.append(self.inside)
+                self.inside -= 1
+            def watch(self):
+                assert not self.event.wait(0.001)
+                while not self.event.is_set():
+                    with self.lock:
+                        if type(self.lock).__name__ == "RLock":
+                            assert self.lock.acquire() and self.lock.acquire(False)
+                            self.lock.release(), self.lock.release()
+                        self.use()
+                    self.took += 1
+                self.waited = self.event.wait()
+    """
+    written(tmp_path, text, "site-packages/monitoring.py")
+    program = """
+        import sys; sys.path.append("site-packages")
+        import time
+        import torch.multiprocessing as mp
+        def worker(rank):
+            import monitoring
+            monitor = monitoring.kept[-1]
+            begun = time.monotonic()
+            for i in range(20):
+                with monitor.lock:
+                    monitor.use()
+            print(rank, round((time.monotonic() - begun) * 1e6, 3))
+        if __name__ == "__main__":
+            import monitoring
+            for kind in ("Lock", "RLock", "Semaphore"):
+                monitor = monitoring.Monitor(kind)
+                monitoring.kept.append(monitor)
+                mp.spawn(worker, nprocs=2)
+                while monitor.took < 3: monitoring.sleep(0.001)
+                monitor.event.set()
+                monitor.thread.join()
+                assert monitor.waited and max(monitor.together) == 1 and len(monitor.together) == 40 + monitor.took
+    """
+    script = written(tmp_path, program, "main.py")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--virtual-clock", str(script)]
+    runs = [subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60) for _ in range(2)]
+    assert [(done.returncode, done.stderr) for done in runs] == [(0, "")] * 2
+    assert runs[0].stdout == runs[1].stdout and len(runs[0].stdout.splitlines()) == 6
+
+
+def test_a_package_that_imports_an_isolated_one_is_isolated_too(tmp_path: Path) -> None:
+    """Else it would have the modules of the rank that has loaded it, whichever rank calls it."""
+    files = {
+        "inner": "class Kind: pass",
+        "outer/__init__": "from outer import part, more",
+        "outer/part": "value = 1",
+        "outer/more": "import sys, inner\ndef make(): return inner.Kind()",
+        "above": "import os\nfrom outer import more",
+        "optional": "if True:\n    import inner\ndef kind(): return inner.Kind",
+        "beside": "def kind():\n    import inner\n    return inner.Kind",
+    }
+    for name, text in files.items():
+        written(tmp_path, text, f"site-packages/{name}.py")
+    program = """
+        import os, sys; sys.path.append("site-packages")
+        import time
+        import above, beside, optional, inner, outer
+        time.sleep(0.01)
+        rank = os.environ["RANK"]
+        outer.part.value = above.rank = beside.rank = rank
+        time.sleep(0.01)
+        assert type(above.more.make()) is beside.kind() is inner.Kind and outer.part is sys.modules["outer.part"]
+        assert (outer.part.value, above.rank) == (rank, rank)
+        print(optional.kind() is inner.Kind)
+    """
+    script = written(tmp_path, program, "main.py")
+    command = [
+        sys.executable,
+        "-m",
+        "torchemu",
+        "run",
+        "--torch",
+        "numpy",
+        "--nproc-per-node",
+        "3",
+        "--isolate",
+        "inner",
+    ]
+    done = subprocess.run([*command, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["False", "False", "True"]
+
+
 def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:
     """A rank's own are in test_threads.py."""
     text = """

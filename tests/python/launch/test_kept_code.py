@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchemu.launch import importing, shared_attributes
+from torchemu.launch.modules import Rules
 
 TELLS = "from torch.nn import functional as F\ndef f():\n    F.mine = {value}\n    return {value}\n"
 PLAIN = "def f():\n    return {value}\n"
@@ -28,7 +29,7 @@ def compiled(monkeypatch):
 
 def names(file: Path) -> set[str]:
     """The names that a file's function uses."""
-    code = importing._Told("module", str(file)).get_code("module")
+    code = importing._Told("module", str(file), Rules(())).get_code("module")
     (function,) = (part for part in code.co_consts if hasattr(part, "co_names"))
     return {*function.co_names, *map(str, function.co_consts)}
 
@@ -62,7 +63,7 @@ def test_a_copy_elsewhere_is_another_file(tmp_path, compiled):
     file.write_text(TELLS.format(value=3))
     names(file)
     file.parent.rename(copy.parent)
-    assert importing._Told("module", str(copy)).get_code("module").co_filename == str(copy)
+    assert importing._Told("module", str(copy), Rules(())).get_code("module").co_filename == str(copy)
 
 
 def test_nothing_is_kept_where_nothing_can_be(tmp_path, compiled):

@@ -255,6 +255,28 @@ def test_all_is_as_before_after_a_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert stream.closed and (tmp_path / "log").read_text() == "written\n"
 
 
+def test_a_handler_that_is_gone_is_none_of_the_process(tmp_path: Path) -> None:
+    """Another rank's turn may be the one in which Python finds that nobody has it any more."""
+    text = """
+    import gc, logging
+    import torch.distributed as dist
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    class Holder: pass
+    if rank == 0:
+        holder = Holder()
+        holder.itself, holder.handler = holder, logging.StreamHandler()
+        del holder
+    dist.barrier()
+    if rank == 1:
+        gc.collect()
+    kept = logging.StreamHandler()
+    dist.barrier()
+    print(rank, "ends")
+    """
+    assert lines(launch("--nproc-per-node", "2", written(tmp_path, text))) == ["0 ends", "1 ends"]
+
+
 def test_a_package_that_is_run_has_handlers_of_each_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its module is the main program, and no module that ranks share; what they close is closed."""
     package = tmp_path / "site-packages" / "logging_tool"

@@ -24,6 +24,7 @@ from torchemu.frontends.torch import (
     checkpoints,
     checks,
     compilers,
+    databases,
     detailed,
     device,
     device_commands,
@@ -75,6 +76,7 @@ def install(run: Session, seed: int) -> None:
     nccl_methods.install(run)
     libraries.install(run)
     registries.install(run)
+    databases.install(run)
     _install_futures(run)
     _install_stores(run)
     _install_backends(run)

@@ -10,6 +10,7 @@ process, or of devices, and of them what functions set. What modules make of the
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dis
 import importlib
@@ -38,7 +39,7 @@ SETTING = (
 """Packages of which only those are exchanged that functions set: what else is in their modules is filled by imports."""
 
 ATTRIBUTES = {
-    "omegaconf.omegaconf": (("BaseContainer", "_resolvers"),),
+    "omegaconf.omegaconf": (("BaseContainer", "_resolvers"), ("Config", "_resolvers")),  # the second is version 1's
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
     "torch.autograd.graph": (("", "_allow_mutation_on_saved_tensors_enabled"),),
     "torch.distributed._shard.api": (("", "_CURRENT_PROCESS_GROUP"),),
@@ -229,9 +230,10 @@ class Variables:
         return any(variable.owner is owner and variable.name == name for variable in known)
 
     def note_attributes(self, module: types.ModuleType) -> None:
-        """Notes attributes of its classes."""
+        """Notes attributes of its classes, of those that this version of it has."""
         for kind, name in ATTRIBUTES.get(module.__name__, ()):
-            self._all.append(Variable(operator.attrgetter(kind)(module) if kind else module, name))
+            with contextlib.suppress(AttributeError):
+                self._all.append(Variable(operator.attrgetter(kind)(module) if kind else module, name))
 
     def note_names(self, names: Mapping[types.ModuleType, Sequence[str]]) -> None:
         """Notes variables of modules."""

@@ -1,0 +1,74 @@
+"""torchrun that a program starts as a process: torchemu runs in its place."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from torchemu.launch import torchrun_programs
+
+WORKER = """
+import os, sys
+import torch, torch.distributed as dist
+dist.init_process_group("ahbm")
+t = torch.ones(2, device="ahbm") * (dist.get_rank() + 1)
+dist.all_reduce(t)
+print(dist.get_rank(), os.environ["LOCAL_WORLD_SIZE"], sys.argv[1:], t.tolist(), flush=True)
+dist.barrier()
+sys.exit(3 if "--fail" in sys.argv else 0)
+"""
+
+PROGRAM = """
+import subprocess, sys
+common = ["--nproc_per_node=3", "--master_port", "29700"]
+ways = [
+    (["torchrun", "--standalone", *common, "worker.py", "--node_rank", "0"], {}),
+    ([sys.executable, "-u", "-m", "torch.distributed.run", *common, "--node_rank=0", "worker.py", "x"], {}),
+    ("torchrun --nproc-per-node 3 --node-rank 0 worker.py 'a b'", {"shell": True}),
+    ("torchrun --nproc-per-node 3 worker.py > out.txt && cat out.txt | grep -c ahbm", {"shell": True}),
+    (["torchrun", *common, "worker.py", "--fail"], {}),
+    (["echo", "torchrun", "worker.py"], {}),
+]
+for args, options in ways:
+    try:
+        done = subprocess.run(args, capture_output=True, text=True, **options)
+        print(done.returncode, sorted(done.stdout.splitlines()), flush=True)
+    except FileNotFoundError as error:
+        print(error)
+"""
+
+
+def said(arguments: list[str], total: float = 6.0) -> list[str]:
+    return [f"{rank} 3 {arguments} {[total, total]}" for rank in range(3)]
+
+
+def test_torchemu_runs_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"0 {said(['--node_rank', '0'])}"
+    assert lines[1] == f"0 {said(['x'])}"
+    assert lines[2] == f"0 {said(['a b'])}"
+    assert "[2.0, 2.0]" not in lines[3] and "6.0" not in lines[3]
+    assert lines[4] == f"1 {said(['--fail'])}"
+    assert lines[5] == "0 ['torchrun worker.py']"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torchrun",
+        ["python", "train.py", "-m", "torch.distributed.run"],
+        ["python", "-m", "torch.distributed.launch"],
+        [],
+    ],
+)
+def test_other_commands_are_as_they_were(command: object) -> None:
+    for shell in (False, True):
+        if not (shell and command == "torchrun"):
+            assert torchrun_programs._instead(command, ["--torch", "numpy"], shell) is command
