@@ -453,6 +453,8 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
         _helper.check_may_join()
         if ranks and "nccl" in backend:
             _note_split()
+        if ranks and str(name).isdecimal():  # names of groups that only members make are made of their ranks
+            membership.agree(str(name), ranks)
         parts = set(c10d.BackendConfig(backend).get_device_backend_map().values())
         _asking.append((list(ranks), str(name), len(parts) > 1))
         try:
