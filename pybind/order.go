@@ -146,3 +146,25 @@ func Learn(worldHandle int64, rank int, point int64) (err error) {
 	}
 	return err
 }
+
+// HostMoment begins a moment of a rank's host and returns it, for [HostKnows]; 0 when no order is kept.
+func HostMoment(worldHandle int64, rank int) (moment int64, err error) {
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
+	if err != nil || w.Lanes == nil {
+		return 0, err
+	}
+	m := r.Line().Advance()
+	return int64(m.Lane)<<32 | int64(m.Tick), nil
+}
+
+// HostKnows says whether what came before a moment of some rank's host is over for a rank's host.
+func HostKnows(worldHandle int64, rank int, moment int64) (knows bool, err error) {
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
+	if err != nil || w.Lanes == nil || moment == 0 {
+		return true, err
+	}
+	m := order.Moment{Lane: int32(moment >> 32), Tick: uint32(moment & (1<<32 - 1))}
+	return r.Line().Here().Clock().Knows(m), nil
+}

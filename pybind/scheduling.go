@@ -1,6 +1,8 @@
 package pybind
 
 import (
+	"errors"
+
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu"
@@ -62,7 +64,8 @@ func Leave(scheduler int64, task int, waitable int64) (next int, err error) {
 }
 
 // ParkUntilDone says that the rank, whose program has returned, waits for the operations it has issued; where device
-// programs are checked also for what they have sent. It answers false when all have ended.
+// programs are checked also for what they have sent. It answers false when all have ended; the error is also a failure of a
+// launch of the rank's that had ended before the host waited for anything behind it.
 func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	defer host.Guard(&err)
 	s, r, err := host.SpawnOfLiving(scheduler, rank)
@@ -73,7 +76,10 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 		return false, err
 	}
 	s.Return(rank)
-	return s.ParkOn(rank, r, s.Rest(r), 0), s.News()
+	if s.ParkOn(rank, r, s.Rest(r), 0) {
+		return true, s.News()
+	}
+	return false, errors.Join(s.News(), s.Unheard(rank))
 }
 
 // Resumed lets the host clock of the task's rank catch up with what it waited for, and returns, as an error, its failure.

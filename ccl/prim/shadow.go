@@ -29,6 +29,8 @@ type access struct {
 	over    []*access // of a write: reads by others of what it has overwritten
 	tells   clock     // of a write by a program: what it knew, once it is there
 	flagged bool      // a look that takes data and their flags at once
+	loaded  bool      // a load of a word that is signalled
+	vain    bool      // and its program waits for the word to change
 }
 
 // keptReads bounds how many reads a write remembers.
@@ -84,7 +86,7 @@ func (x *accesses) conflict(a *access, knows clock) *access {
 		return x.write
 	}
 	for _, o := range x.others {
-		if conflicting(o, a) && !knows.Knows(o.moment) && !a.depends(o, knows) {
+		if (conflicting(o, a) || x.replaces(o, a)) && !knows.Knows(o.moment) && !a.depends(o, knows) {
 			return o
 		}
 	}

@@ -46,6 +46,9 @@ func (c *Context) Pass(d sim.Time) {
 func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 	o, m := c.origin(what, pipeOf(threads)), c.machine()
 	at, knows := c.acts(o)
+	if use == Writes && !threads {
+		c.storesAlone(o)
+	}
 	for _, r := range runs {
 		p := c.reach(r.Addr, r.Bytes)
 		o.look = c.derivedAt(r.Addr)
@@ -79,6 +82,10 @@ func (c *Context) Write(what string, to Addr, data []byte, threads bool) {
 	}
 	c.Touch(what, []Run{{to, len(data)}}, Writes, threads)
 }
+
+// storesAlone notes that an operation is a store of one of the program's threads, if it has any, which tells no more than a
+// relaxed one.
+func (c *Context) storesAlone(o *origin) { o.alone, o.told = c.job.Threads > 0, c.fences.told }
 
 func pipeOf(threads bool) Pipe {
 	if threads {
@@ -208,6 +215,9 @@ func (c *Context) Scatter(what string, to []Run, data []byte, threads bool) {
 	}
 	o, m := c.origin(what, pipeOf(threads)), c.machine()
 	at, knows := c.acts(o)
+	if !threads {
+		c.storesAlone(o)
+	}
 	s := &message{origin: o, to: to[0].Addr.Rank(), posted: at, clock: knows.Clone(), dst: c.reach(to[0].Addr, to[0].Bytes)}
 	for _, r := range to[1:] {
 		s.rest = append(s.rest, c.reach(r.Addr, r.Bytes))
@@ -319,7 +329,7 @@ func (k *checker) look(p place, o *origin, how Look, at moment, knows clock) clo
 	}
 	all := knows.Clone()
 	p.cell().awaited = true
-	a := &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi, flagged: how == FlaggedLook}
+	a := &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi, flagged: how == FlaggedLook, loaded: true}
 	k.finds(p, a)
 	k.note(p, a, all)
 	for at := p.lo; at < p.hi; at++ {
@@ -364,6 +374,7 @@ func (c *Context) Watch(runs []Run, seen []byte, why string) {
 			continue
 		}
 		m.check.watched(p)
+		m.check.unlike(p, c)
 		x.try()
 		if e.done {
 			break
@@ -381,6 +392,20 @@ func (k *checker) watched(p place) {
 	if k != nil {
 		p.cell().awaited = true
 	}
+}
+
+// unlike notes that a program waits for bytes to change: what it has found there is not what it looks for.
+func (k *checker) unlike(p place, by *Context) {
+	if k == nil {
+		return
+	}
+	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+		for _, look := range x.of.others {
+			if look.loaded && look.isBy(by.job, by.block) {
+				look.vain = true
+			}
+		}
+	})
 }
 
 // changed says whether the bytes are no longer those that were seen.

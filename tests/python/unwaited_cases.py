@@ -20,6 +20,8 @@ WRONG = {
     "reads a part": "w = dist.all_reduce(x, async_op=True); z = x[2:3] + 1; w.wait()",
     "reads a view of a part": "w = dist.all_reduce(x[:4], async_op=True); z = x.view(2, 4)[0] + 1; w.wait()",
     "looks at it": "w = dist.all_reduce(x, async_op=True); z = x.tolist(); w.wait()",
+    "looks at an element": "w = dist.all_reduce(x, async_op=True); z = x[3].item(); w.wait()",
+    "makes a number of it": "w = dist.all_reduce(x[:1], async_op=True); z = float(x[0]); w.wait()",
     "never waits": "dist.all_reduce(x, async_op=True); z = x.sum()",
     "has a future": "f = dist.all_reduce(x, async_op=True).get_future(); z = x * 2; f.wait()",
     "waits for another": "w = dist.all_reduce(x, async_op=True); v = dist.broadcast(y, 0, group=dist.new_group(), "

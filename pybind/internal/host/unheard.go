@@ -95,3 +95,19 @@ func (s *Spawn) tellUnheard() bool {
 	s.Tell(rank, e)
 	return true
 }
+
+// Unheard takes what launches of a rank have failed with of which its host has not been told; nil for nothing.
+func (s *Spawn) Unheard(rank int) error {
+	m := s.world.machine()
+	if m == nil {
+		return nil
+	}
+	var all []error
+	m.unheard = slices.DeleteFunc(m.unheard, func(u unheard) bool {
+		if u.rank == rank {
+			all = append(all, u.err)
+		}
+		return u.rank == rank
+	})
+	return errors.Join(all...)
+}

@@ -9,7 +9,6 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.errors import MismatchError
 from torchemu.runtime import footprints, group_makers
 from torchemu.runtime.rank_local import RankLocal
 
@@ -108,13 +107,7 @@ def common_membership(key: object, name: str, members: tuple[int, ...], label: s
         site = runtime.call_site()
         found = kept[key] = Membership(context.world, handle, members, maker=context.rank, site=site, key=key)
     if found.members != members:
-        low, high = sorted((context.rank, found.maker))
-        raise MismatchError(
-            f"ranks {low} and {high} disagree on the members of process group {label}:\n"
-            f"  rank {found.maker} makes it of ranks {list(found.members)} at {found.site}\n"
-            f"  rank {context.rank} makes it of ranks {list(members)} at {runtime.call_site()}\n"
-            "All ranks of the world, not only the members, must make the same groups in the same order."
-        )
+        raise group_makers.disagreement(label, (found.maker, found.members, found.site), members)
     return found
 
 

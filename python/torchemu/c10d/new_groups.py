@@ -69,7 +69,11 @@ def new_group(
         return None
     mine = groups.get()
     members = tuple(map(whole.shared.members.__getitem__, chosen))
-    name = mine.name_of(members) if use_local_synchronization else mine.next_name()
+    if use_local_synchronization:
+        name = mine.name_of(members)
+    else:
+        name = mine.next_name()
+        group_makers.note_call((mine.era, name), _label(name, group_desc), members, whole.shared.members)
     asked = Asked(timeout, backend, device_id, pg_options)
     return _made(whole, name, chosen, group_desc, asked)
 
@@ -106,6 +110,10 @@ class Asked:
     options: Any = None
 
 
+def _label(name: str, description: str | None) -> str:
+    return f"{name} ({description})" if description else name
+
+
 def _made(parent: Group, name: str, ranks: Sequence[int], description: str | None, asked: Asked) -> Any:
     """The group of some ranks of the default group."""
     kind = parent.backend if asked.backend is None else backends.checked(asked.backend)
@@ -118,7 +126,7 @@ def _made(parent: Group, name: str, ranks: Sequence[int], description: str | Non
         about = (description or "undefined", limit, asked.options, default_store())
         group = group_class().custom(Plan(kind, list(ranks).index(whole.rank()), members, ranks, name, *about))
     else:
-        label = f"{name} ({description})" if description else name
+        label = _label(name, description)
         shared = shared_membership(name, members, label) if ranks else None
         if shared is None or whole.rank() not in ranks:
             return NON_GROUP_MEMBER

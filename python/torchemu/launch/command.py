@@ -31,7 +31,7 @@ from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
 from torchemu.launch.log_files import LogFiles, streams
 from torchemu.profile.run import traced
-from torchemu.runtime import fabric
+from torchemu.runtime import fabric, files
 from torchemu.runtime import program as programs
 from torchemu.runtime.environ import Launch
 from torchemu.runtime.fibers import NoThreadsError
@@ -221,6 +221,7 @@ class _Run:
                 if choices.reorder is not None and strictness.reorder is None:
                     strictness = runtime.Strictness(strictness.check, choices.reorder)
                 world = stack.enter_context(runtime.opened(self._topology, options.ccl, strictness))
+                stack.enter_context(files.watched(world))
                 if self._options.faults and not self._restarts:
                     world.add_faults(self._options.faults, self._ranks)
                 if mirror is not None:

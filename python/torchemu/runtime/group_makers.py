@@ -1,7 +1,8 @@
 """Ranks that have made a process group for which they wait for each other, as with gloo.
 
 Here nobody waits: times would be other ones. A member that ends without having made a group that others have made is
-told so, or they are: on a cluster they would wait for it.
+told so, or they are: on a cluster they would wait for it. Where runs are checked that holds for all ranks that have to
+make a group, members or not: without it the names of the next groups differ.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torchemu import runtime
+from torchemu.errors import MismatchError
 from torchemu.runtime import footprints
 
 
@@ -66,4 +68,86 @@ def _check(context: runtime.Context) -> None:
                 f"rank {ended[0]} has ended without making process group {group.label}, of ranks "
                 f"{list(group.members)}, as rank {group.maker} does at {group.site}, where that waits for it on a "
                 "cluster"
+            )
+
+
+@dataclass
+class _Call:
+    """A group that all ranks of another one make, members or not.
+
+    Attributes:
+        label: what reports call it.
+        members, of: numbers in the World.
+        maker, site: the rank that came first, and from where.
+        makers: the ranks that have made it.
+    """
+
+    label: str
+    members: tuple[int, ...]
+    of: tuple[int, ...]
+    maker: int
+    site: str
+    makers: set[int] = field(default_factory=set)
+
+
+def note_call(key: object, label: str, members: Sequence[int], of: Sequence[int]) -> None:
+    """Notes that the running rank makes a group as all ranks of another one have to.
+
+    Args:
+        key: by which they know it.
+        label: what reports call it.
+        members, of: numbers in the World.
+
+    Raises:
+        MismatchError: another rank makes it of other members.
+    """
+    context = runtime.current()
+    tasks = context.tasks
+    assert tasks is not None
+    calls = tasks.shared.setdefault(_Call, {})
+    footprints.use((_Call, key), hash(tuple(members)) | 1)
+    call = calls.get(key)
+    if call is None:
+        call = calls[key] = _Call(label, tuple(members), tuple(of), context.rank, runtime.call_site())
+        if context.world.strictness.check:
+            tasks.when_returned[_Call] = _check_calls
+    call.makers.add(context.rank)
+    if call.members != tuple(members):
+        raise disagreement(label, (call.maker, call.members, call.site), members)
+
+
+_ALL = "All ranks of the world, not only the members, must make the same groups in the same order."
+
+
+def disagreement(label: str, first: tuple[int, Sequence[int], str], members: Sequence[int]) -> MismatchError:
+    """Returns the error of the running rank, which makes a group of other members than another one.
+
+    Args:
+        label: of the group.
+        first: the other rank, its members and its place in the program.
+        members: the running rank's.
+    """
+    rank, (maker, theirs, site) = runtime.current().rank, first
+    low, high = sorted((rank, maker))
+    return MismatchError(
+        f"ranks {low} and {high} disagree on the members of process group {label}:\n"
+        f"  rank {maker} makes it of ranks {list(theirs)} at {site}\n"
+        f"  rank {rank} makes it of ranks {list(members)} at {runtime.call_site()}\n{_ALL}"
+    )
+
+
+def _check_calls(context: runtime.Context) -> None:
+    """Raises MismatchError where a rank has ended that has not made a group as others have."""
+    tasks = context.tasks
+    assert tasks is not None
+    for call in tasks.shared[_Call].values():
+        if context.rank not in call.of or len(call.makers) == len(call.of):
+            continue
+        footprints.use(_Call)
+        footprints.use(footprints.ENDS)
+        ended = [r for r in call.of if r not in call.makers and (r == context.rank or tasks.exit_codes[r] == 0)]
+        if ended:
+            raise MismatchError(
+                f"rank {ended[0]} has ended without making process group {call.label}, as rank {call.maker} does of "
+                f"ranks {list(call.members)} at {call.site}\n{_ALL}"
             )

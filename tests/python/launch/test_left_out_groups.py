@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from launch import launch, written
+
+TORCHES = ["numpy", *(["real"] if find_spec("torch") else [])]
 
 PROGRAM = """
 import torch, torch.distributed as dist
@@ -36,3 +40,39 @@ def test_a_member_that_leaves_it_out(tmp_path: Path, absent: int, early: bool) -
 def test_who_need_not_make_it(tmp_path: Path, backend: str, absent: int, ranks: list[int]) -> None:
     outcome = launch("--nproc-per-node", "4", written(tmp_path, PROGRAM.format(backend, absent, ranks)))
     assert (outcome.status, outcome.err) == (0, "")
+
+
+BY_MEMBERS = """
+import torch, torch.distributed as dist
+dist.init_process_group("{}")
+rank = dist.get_rank()
+if rank < 2 or {}:
+    group = dist.new_group([0, 1])
+others = dist.new_group([2, 3]) if {} else None
+total = torch.ones(2)
+if rank < 2:
+    dist.all_reduce(total, group=group)
+"""
+
+
+@pytest.mark.parametrize("torch", TORCHES)
+@pytest.mark.parametrize("another", [False, True])
+def test_a_group_that_only_its_members_make(tmp_path: Path, another: bool, torch: str) -> None:
+    """Says so where ranks make the next group by the same number; and where there is none, under --check."""
+    right = written(tmp_path, BY_MEMBERS.format("gloo", True, another), "right.py")
+    wrong = written(tmp_path, BY_MEMBERS.format("gloo", False, another), "wrong.py")
+    for flags in ((), ("--check",)):
+        of_torch = ("--torch", torch, "--nproc-per-node", "4", *flags)
+        outcome = launch(*of_torch, right)
+        assert (outcome.status, outcome.err) == (0, "")
+        outcome = launch(*of_torch, wrong)
+        assert outcome.status == (1 if another or flags else 0), outcome.err
+        if another:
+            assert "MismatchError: ranks 0 and 2 disagree on the members of process group 1" in outcome.err
+            assert "makes it of ranks [0, 1] at " in outcome.err and "wrong.py:6" in outcome.err
+            assert "makes it of ranks [2, 3] at " in outcome.err and "wrong.py:7" in outcome.err
+        elif flags:
+            said = (
+                r"rank 2 has ended without making process group 1, as rank [01] does of ranks \[0, 1\] at .*wrong.py:6"
+            )
+            assert re.search(said, outcome.err)

@@ -238,6 +238,16 @@ y = x + 1  #! not asked
 torch.cuda.synchronize()
 print(y.sum())
 """,
+    "host looks at a number": """
+x = torch.ones(64, device=d)
+s.wait_stream(cur)
+with torch.cuda.stream(s):
+    x.mul_(2)  #! no wait
+cur.wait_stream(s)  #- no wait
+y = x[3].item()  #! no wait
+torch.cuda.synchronize()
+print(y)
+""",
     "stream that is waited for by the host": """
 x = torch.ones(64, device=d)
 s.wait_stream(cur)
@@ -503,6 +513,22 @@ with torch.cuda.stream(side):
     handle.barrier()
     total = mine + handle.get_buffer(1 - rank, (64,), torch.float32)  #! no wait
 cur.wait_stream(side)
+""",
+    "symmetric memory, the host waits for the other stream": """
+import torch.distributed._symmetric_memory as symmetric
+mine = symmetric.empty(64, device=d)
+handle = symmetric.rendezvous(mine, dist.group.WORLD)
+side = torch.cuda.Stream()
+mine.fill_(rank)
+handle.barrier()
+side.wait_stream(cur)
+with torch.cuda.stream(side):
+    handle.barrier(channel=1)
+    total = handle.get_buffer(1 - rank, (64,), torch.float32) + 1  #! no wait
+    handle.barrier(channel=2)
+cur.wait_stream(side)  #- no wait
+mine.fill_(9)  #! no wait
+side.synchronize()
 """,
 }
 """Programs in which ranks use each other's memory: where one fails the other does, too."""

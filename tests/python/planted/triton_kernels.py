@@ -2821,4 +2821,69 @@ top = torch.zeros(1, dtype=torch.int32).cuda()
 best[(4,)](x, top, 16)
 assert top.item() == 63
 """,
+    "scan whose blocks store status and sum in one word": """
+@triton.jit
+def scan(x, words, out, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    v = tl.load(x + i)
+    total, before = tl.sum(v).to(tl.int64), tl.zeros((), tl.int64)
+    if pid > 0:
+        tl.store(words + pid, (1 << 32) | total)  #! *
+        at = pid - 1
+        while at >= 0:
+            w = tl.load(words + at, volatile=True)  #- as data
+            w = tl.load(words + at)  #+ as data  #! *
+            if w >> 32 > 0:
+                before += w & 0xFFFFFFFF
+                at = tl.where(w >> 32 == 2, -1, at - 1)
+            at = tl.where(w == 0, -1, at)  #+ as data
+    tl.store(words + pid, (2 << 32) | (before + total))  #! *
+    tl.store(out + i, tl.cumsum(v) + before.to(tl.int32))
+x = torch.ones(256, dtype=torch.int32).cuda()
+for call in range(2):
+    words, out = torch.zeros(4, dtype=torch.int64).cuda(), torch.zeros(256, dtype=torch.int32).cuda()
+    scan[(4,)](x, words, out, 64)
+    torch.cuda.synchronize()
+print(out[-1])
+""",
+    "sums that are handed on, numbered by calls": """
+@triton.jit
+def k(x, words, data, out, call, N: tl.constexpr):
+    pid = tl.program_id(0)
+    v = tl.sum(tl.load(x + pid * N + tl.arange(0, N))).to(tl.int64)
+    i = tl.arange(0, 16)
+    tl.store(data + pid * 16 + i, i + call)  #! beside the word
+    tl.debug_barrier()
+    if pid > 0:
+        w = tl.load(words + pid - 1, volatile=True)
+        while (w >> 32) != call: w = tl.load(words + pid - 1, volatile=True)
+        v += w & 0xFFFFFFFF
+        tl.store(out + 16 + i, tl.load(data + pid * 16 - 16 + i))  #+ beside the word  #! beside the word
+    tl.store(words + pid, v + tl.full((), call, tl.int64) * 4294967296)
+    tl.store(out + pid, v)
+x = torch.ones(256, dtype=torch.int32).cuda()
+words, out = torch.zeros(4, dtype=torch.int64).cuda(), torch.zeros(32, dtype=torch.int64).cuda()
+data = torch.zeros(64, dtype=torch.int64).cuda()
+for call in range(1, 4):
+    k[(4,)](x, words, data, out, call, 64)
+    torch.cuda.synchronize()
+    assert out[:4].tolist() == [64, 128, 192, 256]
+""",
+    "a word of two readers, cleared by one of them": """
+@triton.jit
+def k(word, out):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.store(word, 7)  #! *
+    else:
+        w = tl.load(word, volatile=True)  #! *
+        while w == 0: w = tl.load(word, volatile=True)  #! *
+        tl.store(out + pid, w)
+        if pid == 1: tl.store(word, 0)  #+ cleared  #! cleared
+word, out = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(3, dtype=torch.int32).cuda()
+k[(3,)](word, out)
+torch.cuda.synchronize()
+print(out)
+""",
 }

@@ -64,7 +64,7 @@ from torchemu.frontends.torch.nccl_methods import NcclMethods
 from torchemu.frontends.torch.rpc import installing as rpc
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing import _helper
-from torchemu.runtime import group_makers
+from torchemu.runtime import files, group_makers
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -447,6 +447,16 @@ def _releasing(update: Callable[[Any], None]) -> Callable[[Any], None]:
     return update_default
 
 
+def _writing(make: Callable[..., Any]) -> Callable[..., Any]:
+    """PyTorch's function that begins to write a file, which it does in C++."""
+
+    def begin(name_or_buffer: Any) -> Any:
+        files.note_written(name_or_buffer)
+        return make(name_or_buffer)
+
+    return begin
+
+
 def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
     """c10d's function that makes groups, which says whose, and binds a group to the device that it is given: PyTorch
     forgets that of groups of other backends than its own."""
@@ -457,6 +467,8 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
         _helper.check_may_join()
         if ranks and "nccl" in backend:
             _note_split()
+        if ranks and str(name).isdecimal():  # names of groups that only members make are made of their ranks
+            membership.agree(str(name), ranks)
         parts = set(c10d.BackendConfig(backend).get_device_backend_map().values())
         _asking.append((list(ranks), str(name), len(parts) > 1))
         try:
@@ -505,6 +517,7 @@ def _install_backends(run: Session) -> None:
     if run.world.calls is not None:  # ranks that another one stands for do not come
         run.replace(c10d, "_store_based_barrier", lambda *_, **__: None)
     run.replace(c10d, "_get_split_source", lambda *_: None)  # a group's members know it without another group
+    run.replace(torch.serialization, "_open_zipfile_writer", _writing(torch.serialization._open_zipfile_writer))
     run.replace(c10d, "_new_process_group_helper", _noting(c10d._new_process_group_helper))
     run.replace(c10d, "_update_default_pg", _releasing(c10d._update_default_pg))
     program_groups.install(run, lambda: bool(_asking))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.errors import MismatchError
 from torchemu.runtime import footprints, group_makers
 from torchemu.runtime.rank_local import RankLocal
 
@@ -46,9 +46,31 @@ class Membership:
 
 _made: RankLocal[Counter[object]] = RankLocal(Counter)  # how often this rank has made a group of a name and an era
 
+_agreed: RankLocal[Counter[object]] = RankLocal(Counter)  # the same of the groups that all make
+
 _era: RankLocal[list[object]] = RankLocal(list)  # the key of the default group: names count anew with each
 
 _world_ranks: RankLocal[list[int]] = RankLocal(list)  # by rank of the default group; empty where they are the same
+
+
+def agree(name: str, ranks: Sequence[int]) -> None:
+    """Compares the members of a group that all ranks of the default group make, this one in it or not.
+
+    Args:
+        name: of the group; a name may be used again once a group is destroyed.
+        ranks: of the default group.
+
+    Raises:
+        MismatchError: ranks disagree on its members.
+    """
+    context, mapped, era = runtime.current(), _world_ranks.get(), _era.get()
+    if context.tasks is None or not era:
+        return
+    agreed, about = _agreed.get(), (name, *era)
+    agreed[about] += 1
+    members = tuple(mapped[r] for r in ranks) if mapped else tuple(ranks)
+    of = mapped or range(c10d._world.default_pg.size())
+    group_makers.note_call((*about, agreed[about]), name, members, of)
 
 
 def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_parted: bool = False) -> Membership:
@@ -79,12 +101,7 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_pa
             other = go.NewGroup(context.world.handle, len(kept), name, members)
             found = kept[key] = kept[Membership, other] = replace(found, device_handle=other)
     if found.members != members:
-        raise MismatchError(
-            f"ranks {min(found.maker, context.rank)} and {max(found.maker, context.rank)} disagree on the members of "
-            f"process group {name}:\n  rank {found.maker} makes it of ranks {list(found.members)} at {found.site}\n"
-            f"  rank {context.rank} makes it of ranks {list(members)} at {runtime.call_site()}\n"
-            "All ranks of the world, not only the members, must make the same groups in the same order."
-        )
+        raise group_makers.disagreement(name, (found.maker, found.members, found.site), members)
     return found
 
 

@@ -47,9 +47,6 @@ from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
 
-_TOUCHING = ("kernel", "read", "move")
-"""Kinds of operations that read and write elements; those of other kinds are made of such, or look at none."""
-
 _STRIDED = torch.strided
 
 
@@ -101,11 +98,11 @@ class RankMode(TorchDispatchMode):
         if op.other is not None:
             op = op.for_call(args, kwargs)
         outstanding = self.rank.outstanding
-        if outstanding is not None and outstanding.issued and op.kind in _TOUCHING and op.works:
+        if outstanding is not None and outstanding.issued and op.touches:
             unwaited_uses.look_at_call(func, args, kwargs or _NOTHING)
-        if self.checks and op.works and (op.kind in _TOUCHING or op.kind == "factory"):
+        if self.checks and (op.touches or (op.works and op.kind == "factory")):
             return self.checked(op, args, kwargs or _NOTHING)
-        if self.rank.stream_order is not None and op.kind in _TOUCHING and (op.works or op.kind == "read"):
+        if self.rank.stream_order is not None and op.touches:
             return self.ordered(op, args, kwargs or _NOTHING)
         return self.run(op, args, kwargs)
 

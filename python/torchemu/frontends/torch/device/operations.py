@@ -46,6 +46,9 @@ _NO_WORK = {
 
 _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
 
+_TOUCHING = ("kernel", "read", "move")
+"""Kinds of operations that read and write elements; those of other kinds are made of such, or look at none."""
+
 _KINDS = {
     **dict.fromkeys(_MOVES, "move"),
     **dict.fromkeys((*_READS, *waits.BY_LOOK), "read"),
@@ -116,6 +119,8 @@ class Operation:
         run: the mode's method for operations of its kind.
         counted: counts what a call takes that has one result.
         costs: the kernels of calls, by the shapes and dtypes of their operands and by their settings.
+        works: it is a kernel of its own.
+        touches: it reads or writes elements, on the device or for the host.
         waits: "first" or "last", where the host waits before or after it; else "".
         other: the same for some calls, and None where they are all alike; see for_call.
     """
@@ -123,7 +128,7 @@ class Operation:
     __slots__ = (
         "aliases", "changes", "compute", "costs", "counted", "fills", "flops", "func", "in_place",
         "is_made_of_others", "is_odd", "kind", "lists", "name", "of_floats", "on_host", "other", "random", "run",
-        "seeded", "space", "waits", "works", "writes_by_index",
+        "seeded", "space", "touches", "waits", "works", "writes_by_index",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -152,6 +157,7 @@ class Operation:
         self.flops = products.formula(func)
         self.of_floats = float_only.kernel(self.name)
         self.works = self.name not in _NO_WORK
+        self.touches = kind in _TOUCHING and (self.works or kind == "read")
         self.on_host: Callable[..., Any] = FAST.get(func, func._op)
         self.compute: Callable[..., Any] = AS_CUDA.get(func, self.on_host)
 
