@@ -23,7 +23,7 @@ class Process(RankProcess):
     Args:
         group: None.
         target: what to call; a subclass may override run instead.
-        name: None is Process-1, Process-2, ….
+        name: None is Process-1, Process-2, …, with the name of the class.
         args, kwargs: the arguments.
         daemon: whether it ends when the program ends.
     """
@@ -44,7 +44,7 @@ class Process(RankProcess):
             raise AssertionError("group argument must be None for now")
         number = _numbers.get() + 1
         _numbers.set(number)
-        super().__init__(None, -1, name or f"Process-{number}", bool(daemon))
+        super().__init__(None, -1, name or f"{type(self).__name__}-{number}", bool(daemon))
         self._target, self._args, self._kwargs = target, tuple(args), dict(kwargs or {})
 
     def run(self) -> None:

@@ -188,6 +188,21 @@ class TestProcess:
             worker.start()
         assert [q.get() for _ in workers] == [(0, "worker 0"), (1, "worker 1")]
 
+    def test_a_process_has_the_name_of_its_class(self) -> None:
+        class Worker(mp.Process):
+            pass
+
+        class Own(multiprocessing.Process):
+            pass
+
+        for kind, wanted in ((mp.Process, multiprocessing.Process), (Worker, Own)):
+            assert kind().name.partition("-")[0] == kind.__name__
+            assert wanted().name.partition("-")[0] == wanted.__name__  # as with Python's
+        for method in ("spawn", "fork"):
+            names = [context.get_context(method).Process().name.partition("-")[0] for context in (mp, multiprocessing)]
+            assert names[0] == names[1] == f"{method.title()}Process"
+        assert Worker(name="a").name == "a"
+
     def test_what_it_says_of_itself(self) -> None:
         process = mp.Process(target=print, kwargs={"end": ""})
         assert (process.pid, process.exitcode, process.is_alive()) == (None, None, False)
