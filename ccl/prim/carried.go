@@ -40,7 +40,7 @@ func (k *checker) brought(p place, w *access, knows clock) {
 		c.brings(w, false)
 		return
 	}
-	if w.alone && p.isWord() && p.cells[p.lo] != nil && !p.hasFlags {
+	if w.alone && !w.put && p.isWord() && p.cells[p.lo] != nil && !p.hasFlags {
 		p.cells[p.lo].has(w, w.told, false)
 	}
 	if !p.hasFlags {

@@ -46,7 +46,7 @@ func (c *Context) Pass(d sim.Time) {
 func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 	o, m := c.origin(what, pipeOf(threads)), c.machine()
 	at, knows := c.acts(o)
-	if use == Writes && !threads {
+	if use == Writes {
 		c.storesAlone(o)
 	}
 	for _, r := range runs {
@@ -83,8 +83,8 @@ func (c *Context) Write(what string, to Addr, data []byte, threads bool) {
 	c.Touch(what, []Run{{to, len(data)}}, Writes, threads)
 }
 
-// storesAlone notes that an operation is a store of one of the program's threads, if it has any, which tells no more than a
-// relaxed one.
+// storesAlone notes that an operation is a store of the program's threads, if it has any: a run of a word's bytes is one
+// thread's, which tells no more than a relaxed one.
 func (c *Context) storesAlone(o *origin) { o.alone, o.told = c.job.Threads > 0, c.fences.told }
 
 func pipeOf(threads bool) Pipe {
@@ -215,9 +215,7 @@ func (c *Context) Scatter(what string, to []Run, data []byte, threads bool) {
 	}
 	o, m := c.origin(what, pipeOf(threads)), c.machine()
 	at, knows := c.acts(o)
-	if !threads {
-		c.storesAlone(o)
-	}
+	c.storesAlone(o)
 	s := &message{origin: o, to: to[0].Addr.Rank(), posted: at, clock: knows.Clone(), dst: c.reach(to[0].Addr, to[0].Bytes)}
 	for _, r := range to[1:] {
 		s.rest = append(s.rest, c.reach(r.Addr, r.Bytes))

@@ -29,12 +29,14 @@ class _Written:
         rank: the writer.
         moment: of its host.
         site: the place in the program.
+        whole: nobody sees a part of it: it is gone, has come by another name, or nobody but the rank had made it.
         told: ranks that may know of it.
     """
 
     rank: int
     moment: int
     site: str
+    whole: bool = False
     told: set[int] = field(default_factory=set)
 
 
@@ -75,12 +77,16 @@ def watched(world: runtime.World) -> Iterator[None]:
             functions.discard(told)
 
 
-def note_written(path: Any) -> None:
-    """Notes that the running rank writes a file."""
+def note_written(path: Any, whole: bool = False) -> None:
+    """Notes that the running rank writes a file.
+
+    Args:
+        whole: nobody sees a part of it.
+    """
     rank, name = _rank(), _name(path)
     if rank is not None and name is not None:
         moment = go.HostMoment(rank.world.handle, rank.rank)
-        _written.setdefault(rank.world, {})[name] = _Written(rank.rank, moment, _site())
+        _written.setdefault(rank.world, {})[name] = _Written(rank.rank, moment, _site(), whole)
 
 
 def _rank() -> runtime.Context | None:
@@ -108,27 +114,28 @@ def _name(path: Any) -> str | None:
 def _audited(event: str, args: tuple[Any, ...]) -> None:
     if event == "open":
         _opened(*args)
-    elif event in _GOING or event in _TELLING:
-        rank = _rank()
-        known = None if rank is None else _written.get(rank.world)
-        if rank is None or not known:
-            return
-        for path in args[:2] if event in _GOING else ():
-            known.pop(_name(path) or "", None)
-        for written in known.values() if event in _TELLING else ():
+    elif event in _GOING:
+        for path in args[:2]:
+            note_written(path, whole=True)
+    elif event in _TELLING and (rank := _rank()) is not None:
+        for written in _written.get(rank.world, {}).values():
             written.told.add(rank.rank)
 
 
 def _opened(path: Any, mode: Any, flags: Any) -> None:
     if not isinstance(flags, int) or (rank := _rank()) is None:
         return
-    if flags & (os.O_WRONLY | os.O_RDWR):
+    if flags & os.O_EXCL:  # which is for one of several, and tells the others
+        _tell(rank, path)
+        if os.path.lexists(path):
+            return
+    if flags & (os.O_WRONLY | os.O_RDWR | os.O_EXCL):
         if not flags & os.O_APPEND:
-            note_written(path)
+            note_written(path, whole=bool(flags & os.O_EXCL))
         return
     known = _written.get(rank.world)
     written = known.get(_name(path) or "") if known else None
-    if written is None or written.rank == rank.rank or rank.rank in written.told:
+    if written is None or written.whole or written.rank == rank.rank or rank.rank in written.told:
         return
     if not go.HostKnows(rank.world.handle, rank.rank, written.moment):
         raise RaceError(
@@ -142,18 +149,19 @@ def _opened(path: Any, mode: Any, flags: Any) -> None:
 def _asking(stat: Callable[..., os.stat_result]) -> Any:
     @functools.wraps(stat)
     def asked(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
-        rank = _rank()
-        known = None if rank is None else _written.get(rank.world)
-        if rank is not None and known and (written := known.get(_name(path) or "")) is not None:
-            written.told.add(rank.rank)
-            _tell_of_others(known, written, rank.rank)
+        if (rank := _rank()) is not None:
+            _tell(rank, path)
         return stat(path, *args, **kwargs)
 
     return asked
 
 
-def _tell_of_others(known: dict[str, _Written], of: _Written, rank: int) -> None:
-    """A rank that has seen a file may know of what had been written before: the file may stand for that."""
+def _tell(rank: runtime.Context, path: Any) -> None:
+    """Notes that a rank asks for a file, which may stand for what its writer had written before."""
+    known = _written.get(rank.world)
+    asked = known.get(_name(path) or "") if known else None
+    if known is None or asked is None:
+        return
     for written in known.values():
-        if written.rank == of.rank and written.moment <= of.moment:
-            written.told.add(rank)
+        if written.rank == asked.rank and written.moment <= asked.moment:
+            written.told.add(rank.rank)

@@ -53,6 +53,16 @@ while True:
     try: text = Path("f.txt").read_text(); break
     except FileNotFoundError: time.sleep(0.001)
 """,
+    "a file for a lock": """
+try:
+    os.close(os.open("lock", os.O_CREAT | os.O_EXCL))
+    time.sleep(0.002 * (1 + rank))
+    Path("f.txt").write_text("1")
+    os.remove("lock")
+except FileExistsError:
+    while os.path.exists("lock"): time.sleep(0.001)
+text = Path("f.txt").read_text()
+""",
     "files of their own": """
 torch.save(torch.ones(2), f"{rank}.pt")
 x = torch.load(f"{rank}.pt")

@@ -287,4 +287,30 @@ for step in range(2):
     check(out, 2 * sum(value(r, n, step) for r in range(world)).chunk(world)[rank])
     h.barrier()
 """,
+    "gather by stores of data and flag in one word": """
+@triton.jit
+def ll(bufs, x, out, seq, n, rank: tl.constexpr, world: tl.constexpr, N: tl.constexpr):
+    bufs = bufs.to(tl.pointer_type(tl.uint64))
+    i = tl.arange(0, N)
+    m = i < n
+    bits = tl.load(x + i, mask=m).to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
+    half = seq % 2
+    for p in tl.static_range(world):
+        at = tl.load(bufs + p).to(tl.pointer_type(tl.int64)) + (half * world + rank) * N + i
+        tl.store(at, bits | (tl.full((), seq, tl.int64) << 32), mask=m)  #! *
+    mine = tl.load(bufs + rank).to(tl.pointer_type(tl.int64))
+    for r in tl.static_range(world):
+        at = mine + (half * world + r) * N + i
+        w = tl.load(at, mask=m, volatile=True)
+        while tl.sum(((w >> 32 != seq) & m).to(tl.int32)) > 0: w = tl.load(at, mask=m, volatile=True)
+        w = tl.load(at, mask=m)  #+ as data  #! *
+        tl.store(out + r * N + i, (w & 0xFFFFFFFF).to(tl.int32).to(tl.float32, bitcast=True), mask=m)
+box, hdl = met(2 * world * 32, dtype=torch.int64)
+box.zero_()
+hdl.barrier(channel=0)
+out = torch.zeros(world, 32, device="cuda")
+for seq in range(1, 4):
+    ll[(1,)](hdl.buffer_ptrs_dev, value(rank, 30, seq).cuda(), out, seq, 30, rank, world, 32)
+    check(out[:, :30], torch.stack([value(r, 30, seq) for r in range(world)]))
+""",
 }

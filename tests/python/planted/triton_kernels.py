@@ -2886,4 +2886,24 @@ k[(3,)](word, out)
 torch.cuda.synchronize()
 print(out)
 """,
+    "blocks of packed words, polled as a block": """
+@triton.jit
+def k(words, data, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    if tl.program_id(0) == 0:
+        tl.store(data + i, i)  #! *
+        tl.debug_barrier()
+        tl.store(words + i, (tl.full((), 1, tl.int64) << 32) | i)
+    else:
+        w = tl.load(words + i, volatile=True)
+        while tl.sum(((w >> 32) != 1).to(tl.int32)) > 0: w = tl.load(words + i, volatile=True)
+        tl.debug_barrier()
+        tl.store(out + i, tl.load(data + i))  #+ data beside  #! *
+        tl.store(out + N + i, (w & 0xFFFFFFFF).to(tl.int32))
+words = torch.zeros(64, dtype=torch.int64).cuda()
+data, out = torch.zeros(64, dtype=torch.int32).cuda(), torch.zeros(128, dtype=torch.int32).cuda()
+k[(2,)](words, data, out, 64)
+torch.cuda.synchronize()
+assert out[64:].tolist() == list(range(64))
+""",
 }

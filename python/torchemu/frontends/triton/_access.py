@@ -202,8 +202,9 @@ def _charge(
     if look == PLAIN:
         program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
         return
+    where = _words(flat, size) if look != FLAGGED and _may_be_words(flat, size) else _runs(flat, hull, size)
     with program.hearing():
-        program.call(go.PrimGather, what, _runs(flat, hull, size), look, threads)
+        program.call(go.PrimGather, what, where, look, threads)
 
 
 def touch(program: Block, what: str, where: Sequence[int], use: int, threads: bool) -> None:
@@ -218,6 +219,24 @@ def touch(program: Block, what: str, where: Sequence[int], use: int, threads: bo
 
 def _runs(flat: np.ndarray, hull: Hull, size: int) -> list[int]:
     return runs(flat, size) if hull[2] else [hull[0], hull[1] - hull[0]]
+
+
+_MOST_WORDS = 1 << 11
+"""Elements of a block that are told apart as words."""
+
+
+def _may_be_words(flat: np.ndarray, size: int) -> bool:
+    return size in (4, 8) and 1 < flat.size <= _MOST_WORDS
+
+
+def _words(flat: np.ndarray, size: int) -> list[int]:
+    """The runs of elements of which each is a word by itself: it is loaded, or stored, at once."""
+    return np.stack((flat, np.full_like(flat, size)), 1).ravel().tolist()
+
+
+def are_packed(program: Block, kind: np.dtype, n: int) -> bool:
+    """Says whether the elements that a block of threads stores may be data and flag at once: words of 8 bytes."""
+    return program.checks and kind.kind in "iu" and kind.itemsize == 8 and 1 < n <= _MOST_WORDS
 
 
 def _elements(program: Block, part: Part, flat: np.ndarray, hull: Hull, kind: np.dtype, what: str) -> np.ndarray:
@@ -275,7 +294,9 @@ def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threa
     else:
         at = (lo - part.start) // size
         typed[at : at + flat.size] = values
-    where = runs(flat, size) if gaps and program.checks else (lo, hi - lo)
+    where: Sequence[int] = runs(flat, size) if gaps and program.checks else (lo, hi - lo)
+    if are_packed(program, values.dtype, flat.size):
+        where = _words(flat, size)
     touch(program, what, where, WRITES, threads)
 
 
@@ -283,6 +304,8 @@ def scatter(program: Block, flat: np.ndarray, values: np.ndarray, what: str, thr
     """Sends elements to addresses of another rank."""
     data = np.ascontiguousarray(values)
     where = _runs(flat, _hull(flat, data.itemsize), data.itemsize)
+    if are_packed(program, data.dtype, flat.size):
+        where = _words(flat, data.itemsize)
     place = data.__array_interface__["data"][0]
     program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
 

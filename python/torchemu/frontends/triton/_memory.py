@@ -144,7 +144,8 @@ def stored(p: tensor, value: Any, mask: Any, what: str) -> None:
     v = cast(value, kind)
     if v.shape and not p.shape:
         raise ValueError("Value argument cannot be block type if pointer argument is not a block")
-    if type(p) is Run and v.shape == p.shape and _is_whole(p, mask):
+    packed = _access.are_packed(program, kind.numpy, p.data.size if p.shape else 1)
+    if type(p) is Run and v.shape == p.shape and _is_whole(p, mask) and not packed:
         _access.write_run(
             program, p.first, v.held if type(v) is Loaded else Elements(np.ascontiguousarray(v.data)), what
         )
