@@ -20,6 +20,7 @@ from fuzz.session import Session
 PLAIN = Emulation("numpy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", [False, True])
 def test_programs_follow_from_their_seed_and_lose_steps_as_scripts(device: bool) -> None:
     seen = set()

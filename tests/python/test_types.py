@@ -146,6 +146,7 @@ def test_stubs_leave_others_alone(
     assert "file" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_stubs_are_current(tmp_path: Path) -> None:
     script = ROOT / "python" / "build_backend" / "stubs.py"
     subprocess.run([sys.executable, "-W", "ignore", str(script), str(tmp_path)], check=True)

@@ -90,6 +90,7 @@ def program(rank: int, seed: int, world: int, backend: str) -> None:
     player.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["nccl", "gloo"])
 def test_every_end_is_told(backend: str, open_world: OpenWorld) -> None:
     ends = set()

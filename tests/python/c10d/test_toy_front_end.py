@@ -310,6 +310,7 @@ def test_a_front_end_is_a_folder(tmp_path: Path, spawns: bool) -> None:
     assert ("ours: []" in ran.stdout) == spawns, ran.stdout
 
 
+@pytest.mark.slow
 def test_a_torch_is_a_folder(tmp_path: Path) -> None:
     """The launcher has another value of --torch by it, and programs get it as torch and nothing of another torch."""
     toys = (ROOT / "tests" / "python" / "toy_front_end.py").read_text()

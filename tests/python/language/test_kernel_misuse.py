@@ -211,6 +211,7 @@ def test_a_wait_for_equality_that_is_overshot_is_the_cause() -> None:
         run(2, rank, check=False)
 
 
+@pytest.mark.slow
 def test_polling_for_ever_is_a_deadlock() -> None:
     @torchemu.kernel
     def polls(words: Any) -> None:

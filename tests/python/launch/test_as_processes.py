@@ -60,6 +60,7 @@ def test_the_environment_is_as_before_after_a_run(tmp_path: Path) -> None:
     os.system('test -z "$TORCHEMU_TEST"')
 
 
+@pytest.mark.slow
 def test_each_rank_has_an_alarm(tmp_path: Path) -> None:
     text = """
 got = []
@@ -74,6 +75,7 @@ assert got == ([rank] if rank < 2 else []), got
     assert _run(tmp_path, text).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", ["time.sleep(20)", "while n < 10**9: n += 1"])
 def test_an_alarm_comes_to_a_rank_that_does_not_wait_for_others(tmp_path: Path, wait: str) -> None:
     text = f"""
@@ -90,11 +92,13 @@ except TimeoutError as error:
     assert (done.returncode, sorted(done.stdout)) == (0, ["\n", "\n", "0", "1"]), done.stderr
 
 
+@pytest.mark.slow
 def test_an_alarm_without_a_handler_ends_its_rank(tmp_path: Path) -> None:
     done = _run(tmp_path, "if rank == 1: signal.alarm(1)\nfor _ in range(40): time.sleep(0.05)\nprint('end')\n")
     assert done.returncode == 1 and "rank      : 1 " in done.stderr and "SIGALRM" in done.stderr
 
 
+@pytest.mark.slow
 def test_exec_ends_one_rank(tmp_path: Path) -> None:
     text = 'if rank == 1: os.execlp("sh", "sh", "-c", "echo $RANK; exit 3")\nprint("goes on")\n'
     done = _run(tmp_path, text)
@@ -250,6 +254,7 @@ def test_a_rank_leaves_other_ranks_processes_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["multiprocessing", "torch.multiprocessing"])
 def test_pools_of_a_program_on_one_rank_hold_no_rank(tmp_path: Path, module: str) -> None:
     text = f"""
@@ -267,6 +272,7 @@ def test_pools_of_a_program_on_one_rank_hold_no_rank(tmp_path: Path, module: str
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_executors_of_processes_take_the_programs_way_of_starting_them(tmp_path: Path, ranks: int) -> None:
     text = """
@@ -351,6 +357,7 @@ FEW_LOOKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEW_LOOKS)
 def test_looks_for_a_file_are_few(tmp_path: Path, name: str) -> None:
     """Each takes simulated time, after the first ones, and not a processor's until a loop has gone round for long."""
@@ -426,6 +433,7 @@ def test_locks_of_packages_are_a_ranks_own(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n" * 2), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["HTTPServer", "ThreadingHTTPServer"])
 def test_a_rank_serves_others_and_shuts_its_server_down(tmp_path: Path, kind: str) -> None:
     text = f"""

@@ -95,6 +95,7 @@ def test_time_of_a_broadcast_has_a_closed_form(table: Any) -> None:
     assert row[6] == row[7]
 
 
+@pytest.mark.slow
 def test_ranks_start_together(table: Any) -> None:
     """Ranks that leave a barrier late must not make what others had begun look short: a message takes 0.83 us."""
     for name, lines in table("-b 64 -e 4096 -f 64 -g 32 --topology sips16").items():

@@ -140,6 +140,7 @@ def random_program(rng: random.Random) -> Callable[[int], list[Any]]:
     return program
 
 
+@pytest.mark.slow
 def test_random_programs_have_the_same_outcomes(capsys: pytest.CaptureFixture[str]) -> None:
     seed = random.randrange(1 << 32)
     print("seed", seed)

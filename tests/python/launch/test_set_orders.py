@@ -24,6 +24,7 @@ def _printed(file: Path, *flags: str, **variables: str) -> str:
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
+@pytest.mark.slow
 def test_the_seed_decides_the_order(tmp_path: Path) -> None:
     file = written(tmp_path, PRINTS)
     first, again, other = _printed(file), _printed(file), _printed(file, "--seed", "1")

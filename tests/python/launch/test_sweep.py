@@ -122,6 +122,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_processes_end_with_a_sweep_that_is_killed() -> None:
     Path("killed.py").write_text(KILLED)
     with subprocess.Popen([sys.executable, "killed.py"], stdout=subprocess.PIPE, text=True) as killed:

@@ -88,6 +88,7 @@ def test_sigint_of_a_thread_is_for_the_main_program(tmp_path: Path) -> None:
     assert lines(ran(tmp_path, text, nproc=1)) == ["interrupted", "the thread goes on"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("busy", "printed"), [("time.sleep(1e-3)", "stop\n"), ("for _ in forever: pass", "")])
 def test_ctrl_c_is_for_the_main_program(tmp_path: Path, busy: str, printed: str) -> None:
     """It gets it where it waits. While a thread never waits the process ends, as ever."""

@@ -77,6 +77,7 @@ RACE = """
 """
 
 
+@pytest.mark.slow
 def test_other_schedules_find_races_of_threads(tmp_path: Path) -> None:
     """They find what works by chance, in the order in which threads start."""
     check(tmp_path, RACE, "--virtual-clock", nproc=1)

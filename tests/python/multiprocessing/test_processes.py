@@ -207,6 +207,7 @@ def test_ctrl_c_while_the_command_is_imported(tmp_path: Path) -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.slow
 def test_cleanup_after_ctrl_c_may_take_its_time(tmp_path: Path) -> None:
     bench = tmp_path / "b.py"
     bench.write_text(

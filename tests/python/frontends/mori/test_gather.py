@@ -48,6 +48,7 @@ def test_gathers_are_those_of_the_default(shape: tuple[int, int], flags: tuple[s
     assert done.out.splitlines() == ["all equal"] * (nodes * ranks)
 
 
+@pytest.mark.slow
 def test_nodes_of_one_node_are_joined_by_its_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NODE_SIZE", "2")
     done = launch(

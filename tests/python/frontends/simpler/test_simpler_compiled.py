@@ -215,6 +215,7 @@ def test_subtraction(tmp_path: Path, open_world: OpenWorld) -> None:
         same_bits(row, (x + i) - (4 * x + 6 - (x + i)))
 
 
+@pytest.mark.slow
 def test_golden_of_a_driver_fails(tmp_path: Path) -> None:
     shutil.copytree(KERNELS, tmp_path / "kernels")
     file = tmp_path / "kernels" / "aiv" / "domain.hpp"

@@ -112,6 +112,7 @@ def test_wrong_elsewhere(what: str, kernel: Path, open_world: OpenWorld) -> None
         ran(kernel, len(WRONG) + [*OTHERS].index(what))
 
 
+@pytest.mark.slow
 def test_crash_among_others(tmp_path: Path, open_world: OpenWorld) -> None:
     """One chip's kernel crashes while others wait inside theirs."""
     open_world()
@@ -191,6 +192,7 @@ def test_stand_in_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "mine_kernel.cpp was not compiled (no g++: the Debian package g++ has it)" in outcome.err
 
 
+@pytest.mark.slow
 def test_kept_builds(tmp_path: Path, open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A build is used again until the source, or a header of it, changes."""
     open_world()

@@ -100,6 +100,7 @@ def test_elementwise(call: str, folder: Path, open_world: OpenWorld) -> None:
 KINDS = {"SUM": np.add, "MAX": np.maximum, "MIN": np.minimum}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "axis"), [("ROW", 1), ("COL", 0)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_reductions(kind: str, name: str, axis: int, folder: Path, open_world: OpenWorld) -> None:
@@ -144,6 +145,7 @@ HALVES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_conversion_to_integers(mode: str, folder: Path, open_world: OpenWorld) -> None:
     strictly(open_world)
@@ -165,6 +167,7 @@ def test_conversion_to_integers(mode: str, folder: Path, open_world: OpenWorld) 
     same(computed(folder, body, torch.zeros(16, dtype=torch.int32), x, case=MODES.index(mode)), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["bfloat16_t", "half"])
 def test_conversion_to_short_floats(kind: str, mode: str, folder: Path, open_world: OpenWorld) -> None:
@@ -203,6 +206,7 @@ def test_conversion_to_short_floats(kind: str, mode: str, folder: Path, open_wor
                 assert result == (away if mode == "ROUND" else even), value
 
 
+@pytest.mark.slow
 def test_strided_tensors(tmp_path: Path, open_world: OpenWorld) -> None:
     """Five dimensions with steps, known and not, into rows of a tile with valid rows and columns, and back."""
     strictly(open_world)
@@ -225,6 +229,7 @@ def test_strided_tensors(tmp_path: Path, open_world: OpenWorld) -> None:
     same(computed(tmp_path, body, torch.zeros(12, 5), x), want[at].reshape(12, 5))
 
 
+@pytest.mark.slow
 def test_matrix_product(tmp_path: Path, open_world: OpenWorld) -> None:
     """Through blocks, left and right, as on the matrix core; then accumulated. bfloat16 is summed in float32."""
     strictly(open_world)
@@ -299,6 +304,7 @@ def test_scalar_race(tmp_path: Path, open_world: OpenWorld) -> None:
         computed(tmp_path, body, torch.zeros(8), np.zeros(8, np.float32))
 
 
+@pytest.mark.slow
 def test_transfers(tmp_path: Path, open_world: OpenWorld) -> None:
     """TPUT with and without adding, TGET, asynchronous ones, several tiles long, and TTEST, between two chips."""
     strictly(open_world)

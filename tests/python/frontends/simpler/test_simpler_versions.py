@@ -350,6 +350,7 @@ def test_scene_tests_in_a_run(scenes: Path) -> None:
     assert done.out.startswith("FAILED TestOne::wrong: AssertionError: c is not the golden one: it differs by 1.0;")
 
 
+@pytest.mark.slow
 def test_options_that_a_conftest_has(scenes: Path) -> None:
     """A conftest beside the tests, as simpler's own, may have the same options and fixtures; they count."""
     text = """

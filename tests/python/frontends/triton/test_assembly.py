@@ -32,6 +32,7 @@ def emulated():
     return json.loads(done.stdout)["rows"]
 
 
+@pytest.mark.slow
 def test_instructions_give_what_a_gpu_gives_bit_by_bit(emulated):
     exact = [asm for asm in RECORDED if asm not in cases.APPROXIMATE]
     assert len(exact) == len(cases.INTEGERS + cases.FLOATS + cases.TO_INTEGERS + cases.PACKED)
@@ -107,6 +108,7 @@ def test_what_is_not_emulated_is_named(tmp_path, asm, said):
     assert done.returncode != 0 and f"inline assembly: {said}" in done.stderr
 
 
+@pytest.mark.slow
 def test_constraints_have_to_fit(tmp_path):
     body = 'tl.store(o + i, tl.inline_asm_elementwise("mov.u32 $0, 1;", "", [i], dtype=tl.int32, is_pure=True, pack=1))'
     done = run(program(tmp_path, body))

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import os, torch, triton, triton_dist
 import triton.language as tl
@@ -57,11 +59,13 @@ def explored(folder: Path, count: int) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_who_has_seen_all_counts_may_read(tmp_path: Path) -> None:
     done = explored(tmp_path, 2)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_who_has_seen_one_count_may_not(tmp_path: Path) -> None:
     done = explored(tmp_path, 1)
     loop, load = (line_of(text) for text in ("while ld_acquire", "tl.store(out"))
