@@ -558,30 +558,6 @@ def test_helpers_are_in_no_group(capfd):
 
 
 @one
-def test_batch_norm_inside_of_vmap_is_on_its_device():
-    """Its rule, in C++, makes weights of one where there is no transformation to be seen."""
-    torch.manual_seed(0)
-    x, mean, var, weight = torch.randn(3, 2, 4, 5), torch.randn(4), torch.rand(4) + 0.5, torch.randn(4)
-
-    def norm(weight, x, mean, var):
-        return functional.batch_norm(x, mean, var, weight, training=False)
-
-    def loss(*args):
-        return norm(*args).square().sum()
-
-    normed = (x - mean[:, None]) / (var[:, None] + 1e-5).sqrt()
-    rest = x.cuda(), mean.cuda(), var.cuda()
-    for given, wanted in ((weight.cuda(), normed * weight[:, None]), (None, normed)):
-        found = torch.vmap(norm, (None, 0, None, None))(given, *rest)
-        assert found.is_cuda
-        torch.testing.assert_close(found.cpu(), wanted)
-    slopes = torch.vmap(torch.func.grad(loss), (None, 0, None, None))(weight.cuda(), *rest)
-    assert slopes.is_cuda
-    torch.testing.assert_close(slopes.cpu(), (2 * weight[:, None] * normed.square()).sum((1, 3)))
-    assert torch.vmap(norm, (None, 0, None, None))(None, x, mean, var).device.type == "cpu"
-
-
-@one
 def test_tensors_inside_of_vmap_and_grad_are_on_their_device():
     x, seen = torch.arange(6.0, device="cuda").reshape(3, 2), []
 

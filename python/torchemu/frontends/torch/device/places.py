@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch._functorch import vmap
 from torch.autograd import forward_ad, graph
 from torch.autograd.function import BackwardCFunction
 
@@ -302,7 +301,7 @@ def default_for_code(last: Place | None = None, is_code: bool = False) -> Place 
         return on
     if last is None:
         return None
-    return last if (is_code and (is_transformed() or _is_mapped())) or _is_of_engine() else None
+    return last if (is_code and is_transformed()) or _is_of_engine() else None
 
 
 def is_plain_on_device(x: Any) -> bool:
@@ -313,14 +312,6 @@ def is_plain_on_device(x: Any) -> bool:
 def is_transformed() -> bool:
     """Reports whether a transformation of functions looks at what operations are made of."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
-def _is_mapped() -> bool:
-    """Reports whether vmap calls the operation: where C++ has a rule for it, no transformation is to be seen."""
-    frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code is not _VMAP:
-        frame = frame.f_back
-    return frame is not None
 
 
 def _is_of_engine() -> bool:
@@ -342,4 +333,3 @@ def is_in_hook() -> bool:
 
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 _ENGINE = graph._engine_run_backward.__code__
-_VMAP = vmap._flat_vmap.__code__
