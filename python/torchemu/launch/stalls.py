@@ -80,15 +80,11 @@ def _notice(found: list[types.FrameType], seconds: float) -> str:
     context = runtime.running()
     who = "the program" if context is None or context.tasks is None else f"rank {context.rank}"
     own = next(frame for frame in found if is_program_file(frame.f_code.co_filename))
-    said = f"torchemu: {who} has waited for {seconds:.0f} s at {_place(own)}, and no rank runs meanwhile"
+    said = f"torchemu: {who} has waited for {seconds:.0f} s at {runtime.place_of(own)}, and no rank runs meanwhile"
     if found[0] is own:
         return said
     package = str(found[0].f_globals.get("__name__", "")).partition(".")[0]
     return (
-        f"{said}; it waits in {package}, at {_place(found[0])}: if ranks share a lock there, --isolate {package} gives "
-        "each one of its own"
+        f"{said}; it waits in {package}, at {runtime.place_of(found[0])}: if ranks share a lock there, --isolate "
+        f"{package} gives each one of its own"
     )
-
-
-def _place(frame: types.FrameType) -> str:
-    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"

@@ -59,22 +59,9 @@ def _arguments(argv: Sequence[str]) -> list[str] | None:
     """Returns the arguments of torchrun; None where it is another program."""
     name = os.path.basename(argv[0]) if argv else ""
     if name == "torchrun":
-        return _of_one_node(argv[1:])
+        return list(argv[1:])
     if name.startswith("python") and _MODULE in argv:
         at = argv.index(_MODULE)
         if argv[at - 1] == "-m" and all(each.startswith("-") for each in argv[1:at]):
-            return _of_one_node(argv[at + 1 :])
+            return list(argv[at + 1 :])
     return None
-
-
-def _of_one_node(arguments: Sequence[str]) -> list[str]:
-    """Returns arguments without the number of the first node, for torchemu runs all nodes by one command."""
-    script = next((at for at, each in enumerate(arguments) if each.endswith(".py")), len(arguments))
-    own, rest = list(arguments[:script]), list(arguments[script:])
-    for name in ("--node-rank", "--node_rank"):
-        at = own.index(name) if name in own else -1
-        if f"{name}=0" in own:
-            own.remove(f"{name}=0")
-        elif at >= 0 and own[at + 1 : at + 2] == ["0"]:
-            del own[at : at + 2]
-    return own + rest

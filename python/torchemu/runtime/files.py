@@ -102,7 +102,7 @@ def _site() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return runtime.place_of(frame)
 
 
 def _name(path: Any) -> str | None:

@@ -7,7 +7,7 @@ make a group, members or not: without it the names of the next groups differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from torchemu import runtime
@@ -17,11 +17,26 @@ from torchemu.runtime import footprints
 
 @dataclass
 class _Made:
+    """A group that ranks make.
+
+    Attributes:
+        label: what reports call it.
+        members: numbers in the World.
+        of: the ranks that have to make it: the members.
+        maker, site: the rank that came first, and from where.
+        makers: the ranks that have made it.
+    """
+
     label: str
     members: tuple[int, ...]
+    of: tuple[int, ...]
     maker: int
     site: str
     makers: set[int] = field(default_factory=set)
+
+
+class _Call(_Made):
+    """A group that all ranks of another one have to make, members or not."""
 
 
 def note(key: object, label: str, members: Sequence[int]) -> None:
@@ -39,7 +54,7 @@ def note(key: object, label: str, members: Sequence[int]) -> None:
     footprints.use(_Made, footprints.TOGETHER)
     made = tasks.shared.setdefault(_Made, {})
     if key not in made:
-        made[key] = _Made(label, tuple(members), context.rank, runtime.call_site())
+        made[key] = _Made(label, tuple(members), tuple(members), context.rank, runtime.call_site())
         tasks.when_returned[_Made] = _check
     made[key].makers.add(context.rank)
 
@@ -56,38 +71,24 @@ def _check(context: runtime.Context) -> None:
     tasks = context.tasks
     assert tasks is not None
     for group in tasks.shared[_Made].values():
-        if context.rank not in group.members or len(group.makers) == len(group.members):
-            continue
-        footprints.use(_Made)
-        footprints.use(footprints.ENDS)
-        ended = [r for r in group.members if r not in group.makers and tasks.exit_codes[r] == 0]
-        if context.rank not in group.makers:
-            ended = [context.rank]
-        if ended:
+        if ended := _ended_without(context, group, _Made):
+            first = context.rank if context.rank in ended else ended[0]
             raise RuntimeError(
-                f"rank {ended[0]} has ended without making process group {group.label}, of ranks "
+                f"rank {first} has ended without making process group {group.label}, of ranks "
                 f"{list(group.members)}, as rank {group.maker} does at {group.site}, where that waits for it on a "
                 "cluster"
             )
 
 
-@dataclass
-class _Call:
-    """A group that all ranks of another one make, members or not.
-
-    Attributes:
-        label: what reports call it.
-        members, of: numbers in the World.
-        maker, site: the rank that came first, and from where.
-        makers: the ranks that have made it.
-    """
-
-    label: str
-    members: tuple[int, ...]
-    of: tuple[int, ...]
-    maker: int
-    site: str
-    makers: set[int] = field(default_factory=set)
+def _ended_without(context: runtime.Context, group: _Made, kind: Hashable) -> list[int]:
+    """Returns the ranks that have ended, the running one among them, without a group that this has to make, too."""
+    tasks = context.tasks
+    assert tasks is not None
+    if context.rank not in group.of or len(group.makers) == len(group.of):
+        return []
+    footprints.use(kind)
+    footprints.use(footprints.ENDS)
+    return [r for r in group.of if r not in group.makers and (r == context.rank or tasks.exit_codes[r] == 0)]
 
 
 def note_call(key: object, label: str, members: Sequence[int], of: Sequence[int]) -> None:
@@ -141,12 +142,7 @@ def _check_calls(context: runtime.Context) -> None:
     tasks = context.tasks
     assert tasks is not None
     for call in tasks.shared[_Call].values():
-        if context.rank not in call.of or len(call.makers) == len(call.of):
-            continue
-        footprints.use(_Call)
-        footprints.use(footprints.ENDS)
-        ended = [r for r in call.of if r not in call.makers and (r == context.rank or tasks.exit_codes[r] == 0)]
-        if ended:
+        if ended := _ended_without(context, call, _Call):
             raise MismatchError(
                 f"rank {ended[0]} has ended without making process group {call.label}, as rank {call.maker} does of "
                 f"ranks {list(call.members)} at {call.site}\n{_ALL}"

@@ -98,11 +98,12 @@ class Script(Program):
 
     def is_one_host(self) -> bool:
         """Acts as Program.is_one_host: it sees what the file says, and the files beside it that it imports."""
-        codes = [code for code in self._seen().values() if code is not None]
+        seen = self._seen()
+        codes = [code for code in seen.values() if code is not None]
         names = set().union(*map(_names, codes))
         spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
         launches = "elastic_launch" in names or not _LAUNCHERS.isdisjoint(set().union(*map(_modules, codes)))
-        return self.drives_chips() or spawns or launches
+        return _CHIPS in seen or spawns or launches
 
     def drives_chips(self) -> bool:
         """Reports whether it imports simpler, itself or in a file beside it."""

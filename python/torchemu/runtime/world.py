@@ -239,7 +239,11 @@ def load_kernels_by(loader: KernelLoader) -> None:
 
 def call_site() -> str:
     """The place in the program that called into torchemu."""
-    frame = _frame_of_program()
+    return place_of(_frame_of_program())
+
+
+def place_of(frame: types.FrameType) -> str:
+    """The place that a frame is at, as call_site tells it."""
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 

@@ -294,18 +294,21 @@ def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threa
     else:
         at = (lo - part.start) // size
         typed[at : at + flat.size] = values
-    where: Sequence[int] = runs(flat, size) if gaps and program.checks else (lo, hi - lo)
+    where: Sequence[int] = lo, hi - lo
     if are_packed(program, values.dtype, flat.size):
         where = _words(flat, size)
+    elif gaps and program.checks:
+        where = runs(flat, size)
     touch(program, what, where, WRITES, threads)
 
 
 def scatter(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threads: bool) -> None:
     """Sends elements to addresses of another rank."""
     data = np.ascontiguousarray(values)
-    where = _runs(flat, _hull(flat, data.itemsize), data.itemsize)
     if are_packed(program, data.dtype, flat.size):
         where = _words(flat, data.itemsize)
+    else:
+        where = _runs(flat, _hull(flat, data.itemsize), data.itemsize)
     place = data.__array_interface__["data"][0]
     program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
 
