@@ -32,11 +32,13 @@ class Helper:
     Attributes:
         process: the argument.
         parent: the rank.
+        contexts: where it runs: in the rank's.
         exit_codes: of the process: 0, 1 after an exception, the status of sys.exit; None while it has not ended.
     """
 
     def __init__(self, process: Process) -> None:
         self.parent = runtime.current()
+        self.contexts = [self.parent]
         self.exit_codes: list[int | None] = [None]
         self.process, self._over = process, Event()
         self._is_killed = False
@@ -111,6 +113,10 @@ class Closing:
     def set(self) -> None:
         """Notes that the running one has closed it."""
         self._by.get().add(running())
+
+    def is_by(self, context: runtime.Context, helper: Helper | None) -> bool:
+        """Reports whether a rank has closed it, or a process that helps this rank."""
+        return helper in (self._by.of(context) or ())
 
 
 def is_wanted() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.multiprocessing import _helper
+from torchemu.multiprocessing._holders import note_start
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_of
 from torchemu.multiprocessing._start import get_start_method
 from torchemu.runtime.rank_local import RankLocal
@@ -62,11 +63,13 @@ class Process(RankProcess):
             raise AssertionError("cannot start a process twice")
         if _helper.is_wanted():
             self._ranks, self._rank = _helper.Helper(self), 0
+            note_start(self)
             return
         batch = _batches.get()
         if not batch or batch[-1].ended:
             batch.append(_Batch(runtime.current()))
         batch[-1].add(self)
+        note_start(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state that goes to the rank."""

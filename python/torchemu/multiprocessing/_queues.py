@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import threading
 from collections import deque
 from queue import Empty, Full
 from typing import Any
 
+from torchemu import runtime
+from torchemu.errors import DeadlockError
 from torchemu.multiprocessing._helper import Closing
+from torchemu.multiprocessing._holders import Holders
 from torchemu.multiprocessing._shared import Copied, Shared, access, access_to_put, is_beside, limit, looks_beside
 from torchemu.runtime.frames import is_installed
 from torchemu.runtime.waiting import Line
@@ -194,19 +198,51 @@ class JoinableQueue(Queue):
 
 
 class _Way(SimpleQueue):
-    """One direction of a pipe."""
+    """One direction of a pipe.
+
+    Attributes:
+        senders, receivers: the processes that hold its ends.
+    """
+
+    senders: Holders
+    receivers: Holders
 
     def _what(self) -> str:
         return f"Pipe made at {self._made}"
 
     def poll(self, ps: int | None) -> bool:
-        """Reports whether something is there in time."""
+        """Reports whether something is there in time, or nothing can come any more, as of files."""
         access(self)
         try:
             self._items.appendleft(self._first(ps))
         except Empty:
             return False
+        except EOFError:
+            pass
         return True
+
+    def let_go(self) -> bool:
+        """Ends the wait of one that waits in vain, for nobody holds the other end. Reports whether there was one."""
+        if self.senders.are_left():
+            return False
+        return self._takers.call_next() is not None
+
+    def _first(self, ps: int | None) -> Copied:
+        if not self._items and not self.senders.are_left():
+            raise EOFError
+        resorts = runtime.current_world().last_resorts
+        resorts.append(self.let_go)
+        try:
+            packed = super()._first(ps)
+        except DeadlockError:  # a program's that waits alone
+            if self.senders.are_left():
+                raise
+            raise EOFError from None
+        finally:
+            resorts.remove(self.let_go)
+        if packed is None:
+            raise EOFError
+        return packed
 
 
 class Connection(Shared):
@@ -216,7 +252,16 @@ class Connection(Shared):
         super().__init__()
         self._incoming, self._outgoing = incoming, outgoing
         self._closed = Closing()
+        self._holders = Holders(self._closed)
         self.readable, self.writable = incoming is not None, outgoing is not None
+        if incoming is not None:
+            incoming.receivers = self._holders
+        if outgoing is not None:
+            outgoing.senders = self._holders
+
+    def travels(self) -> None:
+        """Any process may come to hold it."""
+        self._holders.add_anyone()
 
     @property
     def closed(self) -> bool:
@@ -224,11 +269,23 @@ class Connection(Shared):
         return self._closed.get()
 
     def send(self, obj: Any) -> None:
-        """Sends a copy of an object to the other end."""
-        self._open(self._outgoing, "read-only").put(obj)
+        """Sends a copy of an object to the other end.
+
+        Raises:
+            BrokenPipeError: no process holds the other end any more.
+        """
+        way = self._open(self._outgoing, "read-only")
+        if not way.receivers.are_left():
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        way.put(obj)
 
     def recv(self) -> Any:
-        """The next object from the other end; waits for it."""
+        """Returns the next object from the other end; waits for it.
+
+        Raises:
+            EOFError: there is none, and no process holds the other end any more. Who waits hears of a process's end
+                once all others wait, too.
+        """
         return self._open(self._incoming, "write-only").get()
 
     def send_bytes(self, buf: bytes) -> None:
@@ -244,8 +301,11 @@ class Connection(Shared):
         return self._open(self._incoming, "write-only").poll(limit(timeout))
 
     def close(self) -> None:
-        """Means that this rank will not use it any more. The other end does not notice."""
-        self._closed.set()
+        """Means that this rank will not use it any more. Who waits at the other end hears of it if nobody else holds
+        this one."""
+        self._holders.close()
+        if self._outgoing is not None:
+            self._outgoing.let_go()
 
     def __enter__(self) -> Connection:
         return self

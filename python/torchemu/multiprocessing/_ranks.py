@@ -227,6 +227,18 @@ class RankProcess:
     ident = sentinel = pid
 
     @property
+    def ranks(self) -> Ranks | Helper | None:
+        """The ranks that it is one of, or the helper that it is; None before the start."""
+        return self._ranks
+
+    @property
+    def context(self) -> runtime.Context | None:
+        """The context that it runs in; None before it first runs."""
+        if self._ranks is None or self._ranks.tasks is None:
+            return None
+        return self._ranks.tasks.contexts[self._rank]
+
+    @property
     def _identity(self) -> tuple[int, ...]:
         return (self._rank + 1,)
 

@@ -36,6 +36,9 @@ class Shared:
     def __repr__(self) -> str:
         return f"<{self._what()}>"
 
+    def travels(self) -> None:
+        """Is told that it goes to others through a queue or the like, at a time that nobody knows."""
+
     def _what(self) -> str:
         """Returns its name for reports: the place where it was made."""
         return f"{type(self).__name__} made at {self._made}"
@@ -95,6 +98,9 @@ class Copied:
         self._kept: list[Any] = []
         file = io.BytesIO()
         _Pickler(file, self._kept).dump(value)
+        for kept in self._kept:
+            if isinstance(kept, Shared):
+                kept.travels()
         self._bytes = file.getvalue()
 
     def unpacked(self) -> Any:

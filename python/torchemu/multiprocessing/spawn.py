@@ -16,6 +16,7 @@ from torchemu.multiprocessing._errors import (
     ProcessRaisedException,
     error_of,
 )
+from torchemu.multiprocessing._holders import note_start
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_of
 from torchemu.multiprocessing._shared import limit
 from torchemu.multiprocessing._start import get_context
@@ -110,6 +111,8 @@ class ProcessContext:
         self._ranks = ranks
         ranks.processes = [RankProcess(ranks, rank, f"SpawnProcess-{rank + 1}", daemon) for rank in range(nprocs)]
         self.processes = ranks.processes
+        for process in ranks.processes:
+            note_start(process)
         self.sentinels = {process.pid: rank for rank, process in enumerate(ranks.processes)}
         self.error_files: list[str] = []
 

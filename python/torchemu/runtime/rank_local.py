@@ -33,6 +33,10 @@ class _Local(Generic[T]):
             value = table[self] = self._make()
         return value
 
+    def of(self, context: runtime.Context) -> T | None:
+        """Returns that of a rank, or its thread, which need not be the running one; None where it has none yet."""
+        return self._table(context).get(self)
+
     def is_there(self) -> bool:
         """Reports whether the running one has been asked for, or set."""
         return self in self._table(runtime.current())

@@ -301,7 +301,7 @@ class Tasks:
             try:
                 task = go.Next(self.scheduler) if self._found is None else self._taken()
             except DeadlockError as deadlock:
-                if not self._parent_may_help():
+                if not (self._parent_may_help() or self.world.let_go()):
                     self._throw_into_parked(deadlock)
                 continue
             if task == _ASK_AGAIN:

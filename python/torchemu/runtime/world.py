@@ -83,6 +83,7 @@ class World:
         self.lent = Lent(self.handle)
         self.failure = ""
         self.waits: Sequence[dict[str, Any]] = ()
+        self.last_resorts: list[Callable[[], bool]] = []  # where no rank can go on: each may let one, and says if so
         self.room_for: Callable[[int], None] | None = None
         self.fibers: fibers.Kind = fibers.Greenlets()
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random, pct, replay or exhaustive
@@ -203,6 +204,10 @@ class World:
         """Returns the file, the line and the function of the program that called into torchemu."""
         frame = _frame_of_program()
         return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+
+    def let_go(self) -> bool:
+        """Asks what may still let a rank go on, where none can. Reports whether one can now."""
+        return any(call() for call in self.last_resorts)
 
     def take_turns(self) -> None:
         """Does what ranks have put off and can be done, and lets device programs go on that can."""
