@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import functools
 import multiprocessing
+import multiprocessing.context
 import multiprocessing.spawn
 import os
 import types
@@ -17,7 +18,7 @@ import torchemu.multiprocessing
 from torchemu.frontends import stand_ins
 from torchemu.launch import children
 from torchemu.launch.patches import replace
-from torchemu.multiprocessing._start import StartContext
+from torchemu.multiprocessing._start import StartContext, get_start_method, set_start_method
 
 _NAMES = [
     "Array",
@@ -80,7 +81,26 @@ def install_beside(stack: contextlib.ExitStack, torch: str) -> None:
 
     replace(stack, multiprocessing.spawn, "get_preparation_data", prepared)
     children.install(stack)
+    _separate_start_methods(stack)
     _let_executors_take_contexts(stack)
+
+
+class _OfRank:
+    """The context that a program has chosen for its processes, by Python's name or by PyTorch's: each rank its own."""
+
+    def __get__(self, default: Any, kind: type | None = None) -> Any:
+        method = get_start_method(allow_none=True)
+        return None if method is None else system_context(method)
+
+    def __set__(self, default: Any, chosen: Any) -> None:
+        set_start_method(None if chosen is None else chosen.get_start_method(), force=True)
+
+
+def _separate_start_methods(stack: contextlib.ExitStack) -> None:
+    """Lets each rank set its start method once, until the stack is closed."""
+    kind: Any = multiprocessing.context.DefaultContext
+    kind._actual_context = _OfRank()
+    stack.callback(delattr, kind, "_actual_context")
 
 
 def _let_executors_take_contexts(stack: contextlib.ExitStack) -> None:
