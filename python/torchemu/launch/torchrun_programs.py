@@ -1,21 +1,46 @@
-"""torchrun as a program that ranks start: torchemu runs in its place, in a process, World and time of its own."""
+"""Programs that ranks start as processes.
+
+In the place of torchrun torchemu runs, in a process, World and time of its own. Ranks are processes of the system, and
+a line says so.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import os
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torchemu import runtime
 from torchemu.launch.patches import current, replace
 
 _MODULE = "torch.distributed.run"
 _OF_SHELLS = frozenset(";&|<>$`\n(){}*?~")
 """Characters of commands that only a shell understands."""
+
+_OUTSIDE = (
+    " a rank outside of the simulation, with gloo and without devices: torchrun, torch.multiprocessing and "
+    "`torchemu run --nproc-per-node` start ranks inside"
+)
+_RANK = re.compile(r"--(local|node|global)?[-_]?rank(=|$)")
+
+
+class _Told:
+    """Lines on standard error, each of which is written once."""
+
+    def __init__(self) -> None:
+        self._lines: set[str] = set()
+
+    def add(self, line: str) -> None:
+        """Writes a line."""
+        if line not in self._lines:
+            self._lines.add(line)
+            print(line, file=sys.stderr, flush=True)
 
 
 def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
@@ -24,12 +49,14 @@ def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
     Args:
         options: those of ``torchemu run`` that are this run's.
     """
-    real = subprocess.Popen.__init__
+    real, told = subprocess.Popen.__init__, _Told()
 
     @functools.wraps(real)
     def popen(self: Any, args: Any, *rest: Any, **kwargs: Any) -> None:
         if current() is not None and not rest and kwargs.get("executable") is None:
             args = _instead(args, options, bool(kwargs.get("shell")))
+            if _is_of_rank(args, kwargs.get("env") or {}):
+                told.add(f"torchemu: the process that {_caller()} starts is{_OUTSIDE}")
         real(self, args, *rest, **kwargs)
 
     replace(stack, subprocess.Popen, "__init__", popen)
@@ -49,6 +76,26 @@ def _instead(args: Any, options: Sequence[str], shell: bool) -> Any:
         return args
     found = _arguments([os.fsdecode(each) for each in args])
     return args if found is None else _command(found, options)
+
+
+def _caller() -> str:
+    """Returns the place in the program that starts a process: what has called subprocess."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename == subprocess.__file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return runtime.place_of(frame)
+
+
+def _is_of_rank(args: Any, environment: Mapping[Any, Any]) -> bool:
+    """Reports whether a command runs a script of Python's that is told its rank."""
+    if not isinstance(args, list | tuple) or len(args) < 2:
+        return False
+    name, *rest = (os.fsdecode(each) for each in args)
+    script = next((each for each in rest if not each.startswith("-")), "")
+    if not (os.path.basename(name).startswith("python") and script.endswith(".py")):
+        return False
+    of_caller = os.environ.get("RANK")  # which is handed down to what is no rank
+    return any(_RANK.match(each) for each in rest) or environment.get("RANK", of_caller) != of_caller
 
 
 def _command(arguments: Sequence[str], options: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""torchrun that a program starts as a process: torchemu runs in its place."""
+"""Programs that a program starts: torchemu runs in torchrun's place, and a line says where ranks run."""
 
 import subprocess
 import sys
@@ -72,3 +72,38 @@ def test_other_commands_are_as_they_were(command: object) -> None:
     for shell in (False, True):
         if not (shell and command == "torchrun"):
             assert torchrun_programs._instead(command, ["--torch", "numpy"], shell) is command
+
+
+STARTS = """
+import os, subprocess, sys
+ways = [
+    (["helper.py"], {}),
+    (["helper.py"], {"env": dict(os.environ)}),
+    (["-c", "print('c')", "--rank", "0"], {}),
+    (["helper.py", "--ranking", "1"], {}),
+    (["helper.py", "--rank", "0"], {}),
+    (["helper.py", "--rank", "1"], {}),
+    (["-u", "helper.py", "--local_rank=1"], {}),
+    (["helper.py"], {"env": dict(os.environ, RANK="7")}),
+]
+for number, (arguments, options) in enumerate(ways):
+    print(number, file=sys.stderr, flush=True)
+    if number in (4, 5):
+        subprocess.Popen([sys.executable, *arguments]).wait()
+    else:
+        subprocess.run([sys.executable, *arguments], check=True, **options)
+"""
+
+
+def test_a_line_says_that_ranks_are_outside_of_the_simulation(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / "program.py").write_text(STARTS)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    said = [(lines[i - 1], line) for i, line in enumerate(lines) if line.startswith("torchemu: the process that ")]
+    assert [number for number, _ in said] == ["4", "6"]  # of one place it is said once
+    first, second = (line for _, line in said)
+    assert "program.py:16 in <module> starts is a rank outside of the simulation" in first
+    assert "program.py:18 in <module> starts is a rank outside of the simulation" in second
