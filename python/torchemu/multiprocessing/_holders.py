@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchemu import runtime
 from torchemu.multiprocessing._helper import Closing, Helper, running
 from torchemu.multiprocessing._ranks import RankProcess
+from torchemu.runtime import footprints
 from torchemu.runtime.rank_local import RankLocal
 
 _started: RankLocal[list[RankProcess]] = RankLocal(list)
@@ -34,6 +35,7 @@ class Holders:
 
     def close(self) -> None:
         """Notes that the running process has closed it."""
+        footprints.use()
         self._closed.set()
         if running() is None:
             self._until.set(len(_started.get()))
