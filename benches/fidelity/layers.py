@@ -116,9 +116,11 @@ def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
                 yield what, timed(call)
 
 
-def main() -> None:
-    """Records times, or compares them with what a topology predicts."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def record_or_compare(
+    about: str, path: Path, times: Callable[[Callable[[Call], float]], Iterator[tuple[str, float]]]
+) -> None:
+    """Records the times of calls, or compares recorded ones with what a topology predicts, as the command says."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--record", metavar="FILE", help="write the times instead of comparing them")
     options = parser.parse_args()
     if options.record:
@@ -129,7 +131,7 @@ def main() -> None:
                 writer.writerow((what, f"{us:.2f}"))
                 file.flush()
         return
-    with RECORDED.open(newline="") as file:
+    with path.open(newline="") as file:
         recorded = {row["call"]: float(row["us"]) for row in csv.DictReader(file)}
     ratios = sorted((us / recorded[what], us, what) for what, us in times(predicted) if what in recorded)
     print(f"{'measured us':>12}{'predicted':>12}{'ratio':>8}")
@@ -140,4 +142,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    record_or_compare(__doc__, RECORDED, times)

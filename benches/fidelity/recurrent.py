@@ -10,18 +10,15 @@ the preset predicts:
 
 from __future__ import annotations
 
-import argparse
-import csv
 import functools
 import random
-import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from convolutions import DTYPES, microseconds, predicted
-from layers import Call, both, drawn
+from convolutions import DTYPES
+from layers import Call, both, drawn, record_or_compare
 
 RECORDED = Path(__file__).with_name("h200_recurrent.csv")
 
@@ -106,28 +103,5 @@ def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
             yield what, timed(call)
 
 
-def main() -> None:
-    """Records times, or compares them with what a topology predicts."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--record", metavar="FILE", help="write the times instead of comparing them")
-    options = parser.parse_args()
-    if options.record:
-        with open(options.record, "w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(("call", "us"))
-            for what, us in times(microseconds):
-                writer.writerow((what, f"{us:.2f}"))
-                file.flush()
-        return
-    with RECORDED.open(newline="") as file:
-        recorded = {row["call"]: float(row["us"]) for row in csv.DictReader(file)}
-    ratios = sorted((us / recorded[what], us, what) for what, us in times(predicted) if what in recorded)
-    print(f"{'measured us':>12}{'predicted':>12}{'ratio':>8}")
-    for ratio, us, what in ratios:
-        print(f"{recorded[what]:12.1f}{us:12.1f}{ratio:8.2f}  {what}")
-    for most in (0.15, 0.5):
-        print(f"within {most:.0%}: {statistics.fmean(abs(ratio - 1) <= most for ratio, _, _ in ratios):.0%}")
-
-
 if __name__ == "__main__":
-    main()
+    record_or_compare(__doc__, RECORDED, times)
