@@ -9,6 +9,7 @@ import contextlib
 import signal
 import threading
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -87,7 +88,7 @@ class Alarms:
         """Returns when the next one rings; 0 where none is set."""
         return min((process.alarm[0] for process in tuple(self._contexts) if process.alarm[0]), default=0.0)
 
-    def _ring(self, number: int, frame: object) -> None:
+    def _ring(self, number: int, frame: types.FrameType | None) -> None:
         with self._change:
             for process, context in tuple(self._contexts.items()):
                 at, interval = process.alarm
@@ -97,7 +98,7 @@ class Alarms:
             self._await_first()
         running = current()
         if running is not None:
-            running.handle_signals()
+            running.interrupt(frame)
 
     def _deliver(self, process: Process, context: runtime.Context, number: int) -> None:
         handler = self._handler_of(process)

@@ -15,6 +15,7 @@ from torchemu.launch.interpreter import Interpreter
 from torchemu.launch.modules import Table
 from torchemu.launch.output import Lines
 from torchemu.launch.random_state import RandomState
+from torchemu.runtime import tasks
 from torchemu.runtime.tasks import Signalled, Unwound
 from torchemu.runtime.waiting import Looks
 
@@ -141,6 +142,16 @@ class Process:
             number = self.signals_due.pop(0)
             self.handlers[number](number, sys._getframe(1))
 
+    def interrupt(self, frame: types.FrameType | None) -> None:
+        """Calls the handlers, except where a signal has interrupted the schedule: one that raised there would end the
+        run. The schedule calls them when the rank goes on.
+
+        Args:
+            frame: what ran when the signal came.
+        """
+        if not _is_of_schedule(frame):
+            self.handle_signals()
+
     def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
         """Runs the rank's program to its end and what is due then. To be unwound is to be killed: nothing is due."""
         try:
@@ -187,3 +198,12 @@ class Process:
             births: what each begins with.
         """
         return self._isolation.spawned(self, call, births)
+
+
+def _is_of_schedule(frame: types.FrameType | None) -> bool:
+    """Returns whether a frame has been called, by a rank's program or by none, to choose who goes on."""
+    while frame is not None and frame.f_code is not Process.call.__code__:
+        if frame.f_globals is vars(tasks):
+            return True
+        frame = frame.f_back
+    return False

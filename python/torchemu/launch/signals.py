@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -239,7 +240,7 @@ class _Handlers:
     def _take_over(self, number: int) -> None:
         self._outside[number] = self._real_set(number, self._forward)
 
-    def _forward(self, number: int, frame: object) -> None:
+    def _forward(self, number: int, frame: types.FrameType | None) -> None:
         """Gives a signal to the ranks that handle it. A rank on another thread does so when it waits."""
         there = {p: p.handlers[number] for p, context in self._with_handler.get(number, {}).items() if _lives(context)}
         for process, handler in there.items():
@@ -250,7 +251,7 @@ class _Handlers:
             os.kill(os.getpid(), number)
         running = current()
         if running is not None:
-            running.handle_signals()
+            running.interrupt(frame)
 
 
 def _lives(context: runtime.Context) -> bool:

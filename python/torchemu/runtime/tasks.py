@@ -213,12 +213,16 @@ class Tasks:
         if (self._unwinding or task in self._dropped) and not go.IsDone(waitable):
             raise Unwound
         at_rest: bool = self._parked(task, waitable) and go.Resumed(self.scheduler, task)
+        return not self._handle_signals(task) and at_rest
+
+    def _handle_signals(self, task: int) -> bool:
+        """Calls the handlers of the signals that have come to a rank. Returns whether there were any."""
         process = self.contexts[task].process if task < self.nprocs else None
-        if process is not None and process.signals_due:
-            footprints.hide()
-            process.handle_signals()
+        if process is None or not process.signals_due:
             return False
-        return at_rest
+        footprints.hide()
+        process.handle_signals()
+        return True
 
     def _parked(self, task: int, waitable: int) -> bool:
         """Parks the running task, and lets others run until it goes on. Returns false where there is nothing to wait
@@ -288,6 +292,7 @@ class Tasks:
         if not self._unwinding and task not in self._dropped:
             go.Offer(self.scheduler, task)
             self.loop.switch()
+            self._handle_signals(task)
 
     def _drive(self, enough: Callable[[], bool] | None) -> bool:
         """Reports false when it is enough, or when the one that has spawned these ranks has signals to handle, and true

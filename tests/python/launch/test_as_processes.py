@@ -92,6 +92,35 @@ except TimeoutError as error:
     assert (done.returncode, sorted(done.stdout)) == (0, ["\n", "\n", "0", "1"]), done.stderr
 
 
+@pytest.mark.parametrize("wait", ["time.sleep(0.01)", "n += 1"])
+def test_an_alarm_that_comes_while_ranks_take_turns_is_the_rank_s(tmp_path: Path, wait: str) -> None:
+    text = f"""
+import ctypes
+from torchemu import runtime
+def ring(number, frame): raise TimeoutError(rank)
+switch_to = runtime.switch_to
+def switch_late(context):
+    before = switch_to(context)
+    if context is not None and context.rank == 1:
+        runtime.switch_to = switch_to
+        ctypes.CDLL(None).usleep(300_000)  # the alarm rings here
+    return before
+n = 0
+if rank == 1:
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    runtime.switch_to = switch_late
+try:
+    while n < 10**9 and rank == 1 or n < 3:
+        {wait}
+        if rank == 0: n, _ = n + 1, time.sleep(0.001)
+except TimeoutError as error:
+    print(error)
+"""
+    done = _run(tmp_path, text, ranks=2)
+    assert (done.returncode, sorted(done.stdout)) == (0, ["\n", "1"]), done.stderr
+
+
 @pytest.mark.slow
 def test_an_alarm_without_a_handler_ends_its_rank(tmp_path: Path) -> None:
     done = _run(tmp_path, "if rank == 1: signal.alarm(1)\nfor _ in range(40): time.sleep(0.05)\nprint('end')\n")
