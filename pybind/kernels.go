@@ -64,6 +64,13 @@ func AttentionCosts(worldHandle int64, attention string) (costs string, err erro
 	return host.Costs(worldHandle, attention, host.AttentionLaunches)
 }
 
+// RecurrentCosts lists, as JSON, what the kernels of LSTM, GRU or RNN take on a SIP of a World, as ConvolutionCosts does.
+// The call is JSON: the fields of network.Recurrent and its DType.
+func RecurrentCosts(worldHandle int64, recurrent string) (costs string, err error) {
+	defer host.Guard(&err)
+	return host.Costs(worldHandle, recurrent, host.RecurrentLaunches)
+}
+
 // BatchNormElements is how many elements a kernel takes that normalizes images by channels; see network.BatchNormElements.
 func BatchNormElements(worldHandle int64, batch, channels, plane int, given bool) (elements int64, err error) {
 	defer host.Guard(&err)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -75,13 +74,7 @@ func (c *convolution) kind() string {
 
 // predicted is how long the kernels take one after the other, in µs.
 func (c *convolution) predicted(t *topology.Topology) float64 {
-	kernels, units := network.ConvolutionCost(t, c.dtype, c.Convolution), t.Compute()
-	for i := range kernels {
-		if k := &kernels[i]; c.dtype == dtype.F32 && k.Unit == network.MatrixF32 { // counted at the rate of rounded operands
-			k.Ops = int64(math.Round(float64(k.Ops) * float64(units.MatrixF32) / float64(units.MatrixTF32)))
-		}
-	}
-	return lasting(t, kernels)
+	return lasting(t, rounded(t, c.dtype, network.ConvolutionCost(t, c.dtype, c.Convolution)))
 }
 
 func readConvolutions(file string) ([]convolution, error) {

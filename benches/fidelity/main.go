@@ -41,7 +41,7 @@ func report(w io.Writer, folder string) error {
 	if err := collectives(w, filepath.Join(folder, "h200_nccl.csv")); err != nil {
 		return err
 	}
-	for _, compare := range []func(io.Writer, string) error{another, messages, products, convolutions, attention, layers, overlap} {
+	for _, compare := range []func(io.Writer, string) error{another, messages, products, convolutions, attention, recurrent, layers, overlap} {
 		if err := compare(w, folder); err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/csv"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"math"
 	"os"
 
 	"github.com/torchemu/torchemu/torchemu/network"
@@ -26,4 +28,15 @@ func lasting(t *topology.Topology, kernels []network.Kernel) float64 {
 		took += n.KernelTime(k)
 	}
 	return float64(took) / 1e6
+}
+
+// rounded is kernels of products whose operands of float32 are rounded, which are counted at the rate of such.
+func rounded(t *topology.Topology, d dtype.DType, kernels []network.Kernel) []network.Kernel {
+	units := t.Compute()
+	for i := range kernels {
+		if k := &kernels[i]; d == dtype.F32 && k.Unit == network.MatrixF32 {
+			k.Ops = int64(math.Round(float64(k.Ops) * float64(units.MatrixF32) / float64(units.MatrixTF32)))
+		}
+	}
+	return kernels
 }

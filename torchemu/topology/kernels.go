@@ -20,6 +20,7 @@ type kernelsConfig struct {
 
 	Convolution *convolutionConfig `yaml:"convolution"`
 	Attention   *attentionConfig   `yaml:"attention"`
+	Recurrent   *recurrentConfig   `yaml:"recurrent"`
 	BatchNorm   *batchNormConfig   `yaml:"batch_norm"`
 
 	Operations operationsConfig `yaml:"operations"`
@@ -108,6 +109,44 @@ type blocksConfig struct {
 	Product factor `yaml:"product"`
 }
 
+// recurrentConfig is [Recurrent].
+type recurrentConfig struct {
+	Call struct {
+		Forward  span `yaml:"forward"`
+		Backward span `yaml:"backward"`
+	} `yaml:"call"`
+	Short recurrenceConfig `yaml:"16"`
+	Long  recurrenceConfig `yaml:"32"`
+}
+
+type recurrenceConfig struct {
+	Layer     figure      `yaml:"layer"`
+	Direction figure      `yaml:"direction"`
+	Stepping  stepsConfig `yaml:"stepping"`
+	Unaligned stepsConfig `yaml:"unaligned"`
+	Small     stepsConfig `yaml:"small"`
+	Held      stepsConfig `yaml:"held"`
+}
+
+type stepsConfig struct {
+	Forward  stepConfig `yaml:"forward"`
+	Backward stepConfig `yaml:"backward"`
+}
+
+type stepConfig struct {
+	Step       span   `yaml:"step"`
+	Weights    figure `yaml:"weights"`
+	Operations figure `yaml:"operations"`
+	States     figure `yaml:"states"`
+	Width      count  `yaml:"width"`
+}
+
+// figure is a number that a file need not have.
+type figure float64
+
+func (f *figure) Parse(n *yaml.Node) error { return number(n, (*float64)(f), "a number", 0, 1e6) }
+func (f *figure) Show() any                { return unlessZero(float64(*f)) }
+
 // share is a part of a whole, less than all.
 type share float64
 
@@ -134,6 +173,7 @@ type Kernels struct {
 
 	Convolution *Convolution // nil: convolutions take their operations at the full rate
 	Attention   *Attention   // nil: attention does
+	Recurrent   *Recurrent   // nil: LSTM, GRU and RNN are the products and operations that they are made of
 	Plane       int          // the least elements that a channel of an image takes to be normalized; 0: PEs share all elements
 
 	operations operationsConfig
@@ -191,6 +231,40 @@ type Blocks struct {
 	Product float64 // how much slower products are than at the full rate
 }
 
+// Recurrent is what LSTM, GRU and RNN take beside the products of their inputs, see network.RecurrentCost: a call, in
+// picoseconds, and steps of elements of 16 and of 32 bits.
+type Recurrent struct {
+	Forward, Backward int64
+	Short, Long       Recurrence
+}
+
+// Of is the steps of elements of a size in bytes.
+func (r *Recurrent) Of(size int) *Recurrence {
+	if size == 2 {
+		return &r.Short
+	}
+	return &r.Long
+}
+
+// Recurrence is what steps take in each of the ways in which a library makes them: kernels for every step, for rows that
+// start at multiples of 16 bytes and for others; one kernel for all steps of layers that are small, and of those that are
+// larger, whose weights PEs hold. A further layer and the second direction take shares of what the first takes.
+type Recurrence struct {
+	Layer, Direction                 float64
+	Stepping, Unaligned, Small, Held Steps
+}
+
+// Steps are those of results and those of gradients.
+type Steps struct{ Forward, Backward Step }
+
+// Step is what a step takes: picoseconds, and ns for a MB of weights, for 10^9 operations and for 10^3 elements of states,
+// in layers of no more than a width; 0: there are none.
+type Step struct {
+	Step                        int64
+	Weights, Operations, States float64
+	Width                       int
+}
+
 // Passes are operations for results and for gradients.
 type Passes struct{ Forward, Backward float64 }
 
@@ -223,7 +297,7 @@ func newKernels(c *kernelsConfig) *Kernels {
 		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
 		Collective: float64(c.Collective), Convolution: newConvolution(c.Convolution),
-		Attention: newAttention(c.Attention), Plane: c.BatchNorm.plane(),
+		Attention: newAttention(c.Attention), Recurrent: newRecurrent(c.Recurrent), Plane: c.BatchNorm.plane(),
 		Even: max(1, float64(c.Unaligned.Even)), Odd: odd, OddResult: max(odd, float64(c.Unaligned.Result)),
 	}
 }
@@ -263,6 +337,25 @@ func (c *blocksConfig) blocks() Blocks {
 	return Blocks{max(1, int(c.Side)), c.Tile.picoseconds(), c.Score.picoseconds(), float64(c.Product)}
 }
 
+func newRecurrent(c *recurrentConfig) *Recurrent {
+	if c == nil {
+		return nil
+	}
+	return &Recurrent{c.Call.Forward.picoseconds(), c.Call.Backward.picoseconds(), c.Short.recurrence(), c.Long.recurrence()}
+}
+
+func (c *recurrenceConfig) recurrence() Recurrence {
+	return Recurrence{
+		float64(c.Layer), float64(c.Direction), c.Stepping.steps(), c.Unaligned.steps(), c.Small.steps(), c.Held.steps(),
+	}
+}
+
+func (c *stepsConfig) steps() Steps { return Steps{c.Forward.step(), c.Backward.step()} }
+
+func (c *stepConfig) step() Step {
+	return Step{c.Step.picoseconds(), float64(c.Weights), float64(c.Operations), float64(c.States), int(c.Width)}
+}
+
 // WithKernels is the same topology with another kernels section, and other rates of the matrix units in 10^12 operations
 // per second of a PE.
 func (t *Topology) WithKernels(k *Kernels, f16, f32 float64) *Topology {
@@ -290,6 +383,9 @@ func (k *Kernels) Spec() map[string]any {
 			"flash": k.Attention.Flash.spec(), "efficient": k.Attention.Efficient.spec(), "beside": k.Attention.Beside,
 		}
 	}
+	if k.Recurrent != nil {
+		tree["recurrent"] = k.Recurrent.spec()
+	}
 	if len(k.operations) > 0 {
 		tree["operations"] = k.operations
 	}
@@ -312,4 +408,34 @@ func (c *Convolution) spec() map[string]any {
 		"depthwise":     map[string]any{"forward": c.Depthwise.Forward, "backward": c.Depthwise.Backward},
 		"channels_last": map[string]any{"forward": c.Last.Forward, "backward": c.Last.Backward},
 	}
+}
+
+func (r *Recurrent) spec() map[string]any {
+	return map[string]any{
+		"call": map[string]any{"forward": nano(r.Forward), "backward": nano(r.Backward)},
+		"16":   r.Short.spec(), "32": r.Long.spec(),
+	}
+}
+
+func (r *Recurrence) spec() map[string]any {
+	return map[string]any{
+		"layer": r.Layer, "direction": r.Direction, "stepping": r.Stepping.spec(), "unaligned": r.Unaligned.spec(),
+		"small": r.Small.spec(), "held": r.Held.spec(),
+	}
+}
+
+func (s Steps) spec() map[string]any {
+	return map[string]any{"forward": s.Forward.spec(), "backward": s.Backward.spec()}
+}
+
+func (s Step) spec() map[string]any {
+	tree := map[string]any{}
+	for key, figure := range map[string]float64{
+		"step": nano(s.Step), "weights": s.Weights, "operations": s.Operations, "states": s.States, "width": float64(s.Width),
+	} {
+		if figure != 0 {
+			tree[key] = figure
+		}
+	}
+	return tree
 }

@@ -64,6 +64,22 @@ func AttentionLaunches(t *topology.Topology, text string) ([][]any, error) {
 	return rows(network.AttentionCost(t, d, a.Attention), d, false), nil
 }
 
+// RecurrentLaunches lists the same of a call of LSTM, GRU or RNN. See pybind.RecurrentCosts.
+func RecurrentLaunches(t *topology.Topology, text string) ([][]any, error) {
+	var r struct {
+		network.Recurrent
+		DType string
+	}
+	d, err := read(text, &r, &r.DType)
+	if err != nil {
+		return nil, err
+	}
+	if least := min(r.Gates, r.Steps, r.Rows, r.Inner, r.Width, r.Layers, r.Directions); least < 1 {
+		return nil, Raise("ValueError", "a size of a recurrent layer is %d: all are 1 or more", least)
+	}
+	return rows(network.RecurrentCost(t, d, r.Recurrent), d, r.Rounded), nil
+}
+
 // read reads JSON that has a dtype, and no field that is not known.
 func read(text string, into any, name *string) (dtype.DType, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -80,8 +96,8 @@ func rows(kernels []network.Kernel, d dtype.DType, rounded bool) [][]any {
 	for i, k := range kernels {
 		unit := d.Name()
 		switch {
-		case k.Unit == network.Vector:
-			unit = "vector"
+		case k.Unit == network.Vector, k.Unit == network.Idle:
+			unit = k.Unit.String()
 		case d == dtype.F32 && rounded:
 			unit = rounding
 		}

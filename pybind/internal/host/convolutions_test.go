@@ -63,3 +63,21 @@ func TestLaunchesOfAttention(t *testing.T) {
 		}
 	}
 }
+
+func TestLaunchesOfRecurrentLayers(t *testing.T) {
+	w := worldOf(t, "kernels: {recurrent: {call: {forward: 5}, 32: {stepping: {forward: {step: 2}}}}}")
+	const said = `{"DType": "float32", "Rounded": true, "Gates": 4, "Steps": 3, "Rows": 6, "Inner": 8, "Width": 16, "Projected": 0, ` +
+		`"Layers": 1, "Directions": 2, "Packed": false, "Backward": false}`
+	got, err := RecurrentLaunches(w.Topology, said)
+	if err != nil || len(got) != 3 || got[0][2] != rounding || got[1][2] != rounding {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if want := []any{int64(0), int64(5000 + 3*2000), "idle"}; !reflect.DeepEqual(got[2], want) {
+		t.Errorf("%v, want %v", got[2], want)
+	}
+	for _, wrong := range []string{"{}", strings.Replace(said, `"Steps": 3`, `"Steps": 0`, 1), strings.Replace(said, "Rows", "rows_", 1)} {
+		if got, err := RecurrentLaunches(w.Topology, wrong); err == nil {
+			t.Errorf("%s: %v", wrong, got)
+		}
+	}
+}
