@@ -13,8 +13,8 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
-// drawnLayers is how many layers at the end of h200_recurrent.csv are drawn at random.
-const drawnLayers = 40
+// judgedLayers is how many layers at the end of h200_recurrent.csv the preset is judged by, and not read off.
+const judgedLayers = 60
 
 // recurrent compares LSTM, GRU and RNN, and their gradients, on one H200.
 func recurrent(w io.Writer, folder string) error {
@@ -27,13 +27,13 @@ func recurrent(w io.Writer, folder string) error {
 		return err
 	}
 	fmt.Fprint(w, "\n## LSTM, GRU and RNN on H200\n\nCalls of PyTorch with cuDNN 9.19, and calls with their gradients, by the preset h200_8, whose figures are read off\n"+
-		"the first rows of times. cuDNN makes a kernel or two for every step; where layers are small, and not of bfloat16, one for\nall steps.\n\n"+
+		"the first of these times. cuDNN makes a kernel or two for every step; where layers are small, and not of bfloat16, one for\nall steps.\n\n"+
 		"| | bfloat16 | float16 | float32 |\n|---|---|---|---|\n")
-	chosen := rows[1 : len(rows)-2*drawnLayers]
+	chosen := rows[1 : len(rows)-2*judgedLayers]
 	for _, part := range []struct {
 		name string
 		rows [][]string
-	}{{"sizes one by one", chosen}, {"drawn at random, to which nothing is fitted", rows[1+len(chosen):]}} {
+	}{{"read off", chosen}, {"drawn at random, to which nothing is fitted", rows[1+len(chosen):]}} {
 		for at, of := range []string{"results", "with gradients"} {
 			var kinds [3]calibrate.Errors
 			for _, record := range part.rows {

@@ -67,9 +67,9 @@ def chosen() -> Iterator[Layer]:
             yield Layer("LSTM", dtype, 64, 64, width, width)
 
 
-def at_random(count: int = 40) -> Iterator[Layer]:
-    """Yields layers that are drawn: of them a model is judged, and not fitted to them."""
-    draw = random.Random(7).choice
+def at_random(count: int, seed: int) -> Iterator[Layer]:
+    """Yields layers that are drawn."""
+    draw = random.Random(seed).choice
     for _ in range(count):
         yield Layer(
             draw(("LSTM", "LSTM", "GRU")), draw(("bf16", "f32", "f16")), draw((10, 25, 50, 100, 200)),
@@ -77,6 +77,11 @@ def at_random(count: int = 40) -> Iterator[Layer]:
             draw((32, 96, 160, 256, 320, 400, 640, 768, 1024, 1500)), draw((1, 1, 2, 3)),
             draw(("", "", "bidirectional")),
         )  # fmt: skip
+
+
+def judged() -> Iterator[Layer]:
+    """Yields layers of which a model is judged, and not fitted to them: the last ones that are recorded."""
+    return at_random(60, seed=11)
 
 
 def called(layer: Layer) -> Iterator[tuple[str, Call]]:
@@ -98,7 +103,7 @@ def called(layer: Layer) -> Iterator[tuple[str, Call]]:
 
 def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
     """Yields the name of each call, and its microseconds."""
-    for layer in dict.fromkeys((*chosen(), *at_random())):
+    for layer in dict.fromkeys((*chosen(), *at_random(40, seed=7), *judged())):
         for what, call in called(layer):
             yield what, timed(call)
 
