@@ -82,7 +82,7 @@ func (x *accesses) written() bool {
 // conflict returns an access that is in no order with a new one although one of them changes what the other sees; nil
 // when there is none.
 func (x *accesses) conflict(a *access, knows clock) *access {
-	if x.write != nil && !knows.Knows(x.write.moment) && !x.write.carries(a) {
+	if x.write != nil && !knows.Knows(x.write.moment) && !x.write.carries(a) && !x.found(a, knows) {
 		return x.write
 	}
 	for _, o := range x.others {
@@ -91,6 +91,23 @@ func (x *accesses) conflict(a *access, knows clock) *access {
 		}
 	}
 	return nil
+}
+
+// found says whether a change of a word comes after the last store there, of another rank, because somebody before it has
+// found the word as that store has left it, and nobody else looks for it: stores to one word are in one order for all. Of the
+// programs of one grid others may still wait for the word.
+func (x *accesses) found(a *access, knows clock) (found bool) {
+	w := x.write
+	if !w.alone || w.pe == nil || a.pe == nil || w.rank() == a.rank() || !a.kind.changes() || a.lo != w.lo || a.hi != w.hi {
+		return false
+	}
+	for _, o := range x.others {
+		if o.loaded && !knows.Knows(o.moment) {
+			return false
+		}
+		found = found || o.loaded && !o.vain && w.carries(o)
+	}
+	return found
 }
 
 // conflicting says whether it matters which of two accesses is first.

@@ -22,6 +22,62 @@ def cleared(n, kind=torch.uint64): return nvshmem_create_tensor((n,), kind).fill
 """
 
 PROGRAMS: dict[str, str] = {
+    "values that are there when no sentinel is": """
+@triton.jit
+def arrived(p):
+    t = tl.load(p, volatile=True)
+    while tl.min(t, 0) == -1.0:
+        t = tl.load(p, volatile=True)
+    return t
+@triton_dist.jit
+def gather(x, box, out, N: tl.constexpr, phase, world: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    slots = 3
+    slots = 2  #+ two slots
+    base = box + (phase % slots) * N * world
+    used = box + ((phase + slots - 1) % slots) * N * world
+    v = tl.load(x + i)
+    for r in range(world):
+        tl.store(used + r * N + i, -1.0)  #! two slots
+    for r in range(world):
+        tl.store(dl.symm_at(base, r) + me * N + i, v)  #! two slots, no look
+    acc = tl.zeros((N,), tl.float32)
+    for r in range(world):
+        t = tl.load(base + r * N + i)  #+ no look #! no look
+        t = arrived(base + r * N + i)  #- no look
+        acc += t
+    tl.store(out + i, acc)
+
+x, box, out = torch.ones(64).cuda(), sym(3 * 64 * world), torch.zeros(64).cuda()
+box.fill_(-1)
+nvshmem_barrier_all_on_stream()
+for phase in range(6):
+    gather[(1,)](x, box, out, 64, phase, world)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "a word that its reader clears": """
+@triton_dist.jit
+def pass_on(word, ack, out, R: tl.constexpr):
+    me = dl.rank()
+    for r in range(R):
+        if me == 0:
+            while tl.atomic_add(ack, 0, sem="acquire", scope="sys") < r: pass  #- no ack
+            tl.store(dl.symm_at(word, 1), r + 5)  #! no ack
+        if me == 1:
+            found = tl.load(word, volatile=True)
+            while found == 0: found = tl.load(word, volatile=True)
+            tl.store(out + r, found)
+            tl.store(word, 0)  #! no ack
+            tl.atomic_xchg(dl.symm_at(ack, 0), r + 1, sem="release", scope="sys")
+
+word, ack, out = cleared(1), cleared(1), torch.zeros(4, dtype=torch.int64).cuda()
+nvshmem_barrier_all_on_stream()
+pass_on[(1,)](word, ack, out, 4)
+torch.cuda.synchronize()
+print(out.sum())
+""",
     "stores to a peer, then notify": """
 @triton_dist.jit
 def shift(x, inbox, words, out, N: tl.constexpr):

@@ -235,8 +235,11 @@ def _words(flat: np.ndarray, size: int) -> list[int]:
 
 
 def are_packed(program: Block, kind: np.dtype, n: int) -> bool:
-    """Says whether the elements that a block of threads stores may be data and flag at once: words of 8 bytes."""
-    return program.checks and kind.kind in "iu" and kind.itemsize == 8 and 1 < n <= _MOST_WORDS
+    """Says whether the elements that a block of threads stores may be data and flag at once: words of 8 bytes. In a
+    kernel with volatile loads, which may wait until values have replaced a sentinel, those of 4 bytes are such, too."""
+    if not program.checks or not 1 < n <= _MOST_WORDS:
+        return False
+    return (kind.itemsize == 8 and kind.kind in "iu") or (kind.itemsize == 4 and program.launch.loads_volatile)
 
 
 def _elements(program: Block, part: Part, flat: np.ndarray, hull: Hull, kind: np.dtype, what: str) -> np.ndarray:

@@ -66,6 +66,9 @@ class KernelInterface:
         return functools.partial(self.run, grid=grid, warmup=False)
 
 
+_VOLATILE = re.compile(r"\bvolatile\s*=\s*(?!False\b)")
+
+
 class JITFunction(KernelInterface):
     """A function of Triton's: launched with ``kernel[grid](…)``, or called by another one.
 
@@ -101,6 +104,13 @@ class JITFunction(KernelInterface):
         text = textwrap.dedent(inspect.getsource(self.fn))
         found = re.search(r"^def\s", text, re.MULTILINE)
         return text if found is None else text[found.start() :]
+
+    @functools.cached_property
+    def loads_volatile(self) -> bool:
+        """Reports whether the function, or one that it calls, has a load that is volatile."""
+        named = (self.fn.__globals__.get(name) for name in self.fn.__code__.co_names)
+        called = (one for one in named if isinstance(one, JITFunction) and one is not self)
+        return _VOLATILE.search(self.src) is not None or any(one.loads_volatile for one in called)
 
     @functools.cached_property
     def body(self) -> Callable[..., Any]:
@@ -176,7 +186,7 @@ class JITFunction(KernelInterface):
         body = self.body
         given: dict[str, Any] = {}
         launch = GridLaunch(self, grid, warps, lambda: body(**given))
-        launch.has_libraries = has_libraries
+        launch.has_libraries, launch.loads_volatile = has_libraries, self.loads_volatile
         given.update(self._arguments(launch, bound))
 
     def _arguments(self, launch: GridLaunch, bound: dict[str, Any]) -> dict[str, Any]:

@@ -79,6 +79,7 @@ class GridLaunch(StreamLaunch):
         parts: the windows of the machine.
         rates: how fast its programs are.
         checks: the checker is on.
+        loads_volatile: the kernel, or a function that it calls, has a load that is volatile.
         places: memory that its arguments point to: from where to where it is in the process, and how far from there the
             machine has it.
         has_libraries: it was given libraries, of which functions are called by their symbols.
@@ -87,6 +88,7 @@ class GridLaunch(StreamLaunch):
 
     site: int | None = None
     has_libraries = False
+    loads_volatile = False
 
     def __init__(self, kernel: Any, grid: Grid, warps: int, call: Callable[[], None]) -> None:
         context = runtime.current()
