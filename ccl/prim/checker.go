@@ -206,7 +206,11 @@ func (k *checker) landing(s *message) {
 			s.clock.Join(before.clock)
 		}
 	}
-	s.clock.Join(s.fence.known(s.known).learned(k))
+	fenced := s.fence.known(s.known).learned(k)
+	s.clock.Join(fenced)
+	if s.alone {
+		s.told = k.union(s.told.Clone(), fenced)
+	}
 	s.clock.Set(s.lane)
 	s.after, s.fence = [2]*message{}, nil
 }

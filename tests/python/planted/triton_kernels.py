@@ -57,6 +57,37 @@ for phase in range(6):
 torch.cuda.synchronize()
 print(out.sum())
 """,
+    "a plain flag after a fence": """
+@triton_dist.jit
+def pass_on(x, box, word, ack, out, N: tl.constexpr, R: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for r in range(R):
+        if me == 0:
+            while tl.load(ack, volatile=True) < r: pass  #- no ack
+            membar("sys")
+            __syncthreads()
+            tl.store(dl.symm_at(box, 1) + i, tl.load(x + i))  #! *
+            __syncthreads()  #- no syncthreads
+            membar("sys")  #- no membar
+            tl.store(dl.symm_at(word, 1), 1)  #! no ack, no membar
+        if me == 1:
+            while tl.load(word, volatile=True) == 0: pass  #- no look
+            membar("sys")
+            __syncthreads()
+            tl.store(out + i, tl.load(box + i))  #! *
+            tl.store(word, 0)  #! no ack
+            __syncthreads()
+            membar("sys")
+            tl.store(dl.symm_at(ack, 0), r + 1)
+
+x, box, word, ack, out = sym(64), sym(64), cleared(1), cleared(1), torch.zeros(64).cuda()
+x.fill_(1)
+nvshmem_barrier_all_on_stream()
+pass_on[(1,)](x, box, word, ack, out, 64, 4)
+torch.cuda.synchronize()
+print(out.sum())
+""",
     "a word that its reader clears": """
 @triton_dist.jit
 def pass_on(word, ack, out, R: tl.constexpr):
