@@ -27,6 +27,15 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(left)}{_meant(unknown, self._option_string_actions)}")
         return found, left
 
+    def _get_option_tuples(self, option_string: str) -> list[Any]:
+        """Finds the flags that a word is the beginning of; none where it could be several.
+
+        argparse looks at all words before it knows which of them are the script's own, to whom this parser's flags mean
+        nothing. A word that several flags begin with is thereby an error where it is this parser's, and no other's.
+        """
+        found = super()._get_option_tuples(option_string)
+        return found if len(found) == 1 else []
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Checks as argparse does, and adds to its message what may have been meant."""
         try:

@@ -26,6 +26,7 @@ def _ended(argv: list[str]) -> int | None:
         ("help brench", "did you mean bench?"),
         ("run --nproc-per-nde 3 x.py", "did you mean --nproc-per-node?"),
         ("run --tracee=t.json x.py", "did you mean --trace"),
+        ("run --sched fifo x.py", "did you mean --schedule"),
         ("run --schedule rando x.py", "did you mean random?"),
         ("bench --toplogy sips2 x.py", "did you mean --topology?"),
     ],

@@ -123,3 +123,11 @@ def test_what_says_what_is_so_anyway(tmp_path: Path, flags: list[str]) -> None:
 def test_restarts_of_explored_schedules(tmp_path: Path) -> None:
     outcome = launch("--max-restarts=2", "--explore=3", written(tmp_path, "pass"))
     assert outcome.status == 1 and "--max-restarts does nothing with --explore" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "own", ["--sched cosine", "--sched=step", "--log x --sig", "--re 4 --t 0.1 --no", "--schedule x --nproc 3 -- -m"]
+)
+def test_flags_of_the_script_may_begin_as_several_of_the_commands_do(tmp_path: Path, own: str) -> None:
+    outcome = launch("--nproc-per-node=1", written(tmp_path, "import sys; print(sys.argv[1:])"), *own.split())
+    assert (outcome.status, outcome.out) == (0, f"{own.split()}\n"), outcome.err
