@@ -77,13 +77,13 @@ class _Gradients:
     Attributes:
         begin, end: autograd's numbers of the nodes that compute them: end is of no node.
         kernels: what is charged for all of them.
-        pass_: the backward pass in which they have been charged last; -1: in none.
+        charged_in: the backward pass in which they have been charged last; -1: none.
     """
 
     begin: int
     end: int
     kernels: Kernels
-    pass_: int = -1
+    charged_in: int = -1
 
 
 class _Calls:
@@ -133,8 +133,8 @@ class _Calls:
         self._adding = -1 if found is None else running
         if found is None:
             return False
-        if found.pass_ != running:
-            found.pass_ = running
+        if found.charged_in != running:
+            found.charged_in = running
             for kernel in found.kernels:
                 self._launch(*kernel)
         return True
