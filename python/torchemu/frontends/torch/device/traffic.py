@@ -27,8 +27,10 @@ Counter = Callable[[Sequence[Any], Tensor, int], Counted]
 
 ALIKE, STRIDED, TRANSPOSED, SHORT, EVAL = "vector", "strided", "transposed", "short", "eval"
 CHANNELS, CHANNELS_LAST = "channels", "channels_last"
+SERIAL, SERIAL_FAR = "serial", "serial_far"
 """Ways of kernels, as topologies name them: with vectorized accesses to memory, without, and in another order; with
-short rows; by statistics that are given; of images channel by channel, and with the channels last."""
+short rows; by statistics that are given; of images channel by channel, and with the channels last; step by step through
+a dimension, of what caches hold and of more."""
 
 _OF_ROWS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward")
 _BATCH_NORMS = ("native_batch_norm", "native_batch_norm_backward")
@@ -63,6 +65,8 @@ def counter(name: str) -> Counter:
         return _of_rows
     if name == "sum":
         return _summed
+    if name.removesuffix("_") in _SCANS:
+        return _scanned
     times = AGAIN.get(name)
     if times is not None:
         return lambda args, out, nbytes: whole(args, out, nbytes + times * args[0].nbytes)
@@ -77,6 +81,24 @@ def _of_rows(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts a softmax."""
     row = out.shape[args[1]] if out.dim() else 1
     return nbytes + out.nbytes, out.numel(), SHORT if row <= _SHORT else ALIKE
+
+
+_SCANS = ("cumsum", "cumprod", "logcumsumexp")
+
+_STEP = 1024
+"""Elements that a step of a scan counts as, of however many columns: it takes as long as memory does to answer."""
+
+_CACHED = 12 << 20
+"""Bytes up to which an operand stays in the device's caches."""
+
+
+def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts a scan. Threads share a row along the last dimension; along others each has a column for itself."""
+    dims = out.dim()
+    if not dims or args[1] % dims == dims - 1 or out.numel() == out.shape[args[1]]:
+        return whole(args, out, nbytes)
+    far = SERIAL_FAR if out.nbytes > _CACHED else SERIAL
+    return nbytes + out.nbytes, out.shape[args[1]] * _STEP, far
 
 
 def _summed(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
