@@ -108,9 +108,11 @@ class JITFunction(KernelInterface):
     @functools.cached_property
     def loads_volatile(self) -> bool:
         """Reports whether the function, or one that it calls, has a load that is volatile."""
-        named = (self.fn.__globals__.get(name) for name in self.fn.__code__.co_names)
-        called = (one for one in named if isinstance(one, JITFunction) and one is not self)
-        return _VOLATILE.search(self.src) is not None or any(one.loads_volatile for one in called)
+        found = [self]
+        for one in found:  # and what is found on the way
+            named = map(one.fn.__globals__.get, one.fn.__code__.co_names)
+            found += [f for f in named if isinstance(f, JITFunction) and f not in found]
+        return any(_VOLATILE.search(one.src) for one in found)
 
     @functools.cached_property
     def body(self) -> Callable[..., Any]:
