@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -15,11 +14,7 @@ import (
 
 // attention compares fused attention and its gradients on one H200.
 func attention(w io.Writer, folder string) error {
-	preset, err := topology.Load("h200_8")
-	if err != nil {
-		return err
-	}
-	rows, err := records(filepath.Join(folder, "h200_layers.csv"))
+	preset, rows, err := recorded(folder, "h200_layers.csv")
 	if err != nil {
 		return err
 	}
@@ -27,7 +22,7 @@ func attention(w io.Writer, folder string) error {
 		"are read off these times. Nothing is fitted to the attention among the calls of shapes.py.\n\n| | results | with gradients |\n|---|---|---|\n")
 	for _, d := range []dtype.DType{dtype.BF16, dtype.F32} {
 		var passes [2]calibrate.Errors
-		for _, record := range rows[1:] {
+		for _, record := range rows {
 			of, kind, known := parseAttention(record[0])
 			if !known || kind != d {
 				continue
@@ -64,7 +59,7 @@ func parseAttention(name string) (of network.Attention, d dtype.DType, known boo
 		sizes[i], _ = strconv.Atoi(text)
 	}
 	of.Heads, of.Rows, of.Columns, of.Depth, of.ValueDepth = sizes[0]*sizes[1], sizes[2], sizes[2], sizes[3], sizes[3]
-	return of, map[string]dtype.DType{"bf16": dtype.BF16, "f32": dtype.F32}[words[1]], true
+	return of, dtypes[words[1]], true
 }
 
 // attended is how long the kernels of an attention take, in µs.

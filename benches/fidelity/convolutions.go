@@ -122,7 +122,7 @@ func parseConvolution(row map[string]string) (c convolution, err error) {
 		c.Pass = [...]network.Pass{network.Forward: network.Data, network.Data: network.Forward, network.Weight: network.Weight}[c.Pass]
 	}
 	c.Last, c.Rounded = row["layout"] == "nhwc" && c.Inner > 1, true
-	c.dtype = map[string]dtype.DType{"f32": dtype.F32, "bf16": dtype.BF16, "f16": dtype.F16}[row["dtype"]]
+	c.dtype = dtypes[row["dtype"]]
 	micros, wrong := strconv.ParseFloat(row["us"], 64)
 	if wrong != nil {
 		err = wrong

@@ -2,14 +2,29 @@ package main
 
 import (
 	"encoding/csv"
-	"github.com/torchemu/torchemu/torchemu/dtype"
 	"math"
 	"os"
+	"path/filepath"
 
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
+
+// dtypes are those of the recorded calls, by the names that these have.
+var dtypes = map[string]dtype.DType{"f32": dtype.F32, "bf16": dtype.BF16, "f16": dtype.F16}
+
+// recorded is the preset h200_8, and what a file has recorded of it: the rows without the names of the columns.
+func recorded(folder, file string) (preset *topology.Topology, rows [][]string, err error) {
+	if preset, err = topology.Load("h200_8"); err != nil {
+		return nil, nil, err
+	}
+	if rows, err = records(filepath.Join(folder, file)); err != nil {
+		return nil, nil, err
+	}
+	return preset, rows[1:], nil
+}
 
 // records reads the rows of a file, of which the first has the names of the columns.
 func records(file string) ([][]string, error) {

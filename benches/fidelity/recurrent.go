@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -18,45 +17,41 @@ const judgedLayers = 60
 
 // recurrent compares LSTM, GRU and RNN, and their gradients, on one H200.
 func recurrent(w io.Writer, folder string) error {
-	preset, err := topology.Load("h200_8")
-	if err != nil {
-		return err
-	}
-	rows, err := records(filepath.Join(folder, "h200_recurrent.csv"))
+	preset, rows, err := recorded(folder, "h200_recurrent.csv")
 	if err != nil {
 		return err
 	}
 	fmt.Fprint(w, "\n## LSTM, GRU and RNN on H200\n\nCalls of PyTorch with cuDNN 9.19, and calls with their gradients, by the preset h200_8, whose figures are read off\n"+
 		"the first of these times. cuDNN makes a kernel or two for every step; where layers are small, and not of bfloat16, one for\nall steps.\n\n"+
 		"| | bfloat16 | float16 | float32 |\n|---|---|---|---|\n")
-	chosen := rows[1 : len(rows)-2*judgedLayers]
+	chosen := rows[:len(rows)-2*judgedLayers]
 	for _, part := range []struct {
 		name string
 		rows [][]string
-	}{{"read off", chosen}, {"drawn at random, to which nothing is fitted", rows[1+len(chosen):]}} {
+	}{{"read off", chosen}, {"drawn at random, to which nothing is fitted", rows[len(chosen):]}} {
 		for at, of := range []string{"results", "with gradients"} {
-			var kinds [3]calibrate.Errors
+			kinds := map[dtype.DType]*calibrate.Errors{dtype.BF16: {}, dtype.F16: {}, dtype.F32: {}}
 			for _, record := range part.rows {
 				if strings.HasSuffix(record[0], gradients) != (at == 1) {
 					continue
 				}
-				if err := addRecurrent(&kinds, preset, record); err != nil {
+				if err := addRecurrent(kinds, preset, record); err != nil {
 					return err
 				}
 			}
-			fmt.Fprintf(w, "| %s, %s | %s | %s | %s |\n", part.name, of, &kinds[0], &kinds[1], &kinds[2])
+			fmt.Fprintf(w, "| %s, %s | %s | %s | %s |\n", part.name, of, kinds[dtype.BF16], kinds[dtype.F16], kinds[dtype.F32])
 		}
 	}
 	return nil
 }
 
 // addRecurrent compares one call.
-func addRecurrent(kinds *[3]calibrate.Errors, t *topology.Topology, record []string) error {
+func addRecurrent(kinds map[dtype.DType]*calibrate.Errors, t *topology.Topology, record []string) error {
 	micros, err := strconv.ParseFloat(record[1], 64)
 	if err != nil {
 		return err
 	}
-	of, d, at, err := parseRecurrent(strings.TrimSuffix(record[0], gradients))
+	of, d, err := parseRecurrent(strings.TrimSuffix(record[0], gradients))
 	if err != nil {
 		return err
 	}
@@ -65,20 +60,20 @@ func addRecurrent(kinds *[3]calibrate.Errors, t *topology.Topology, record []str
 		of.Backward = true
 		took += lasting(t, rounded(t, d, network.RecurrentCost(t, d, of)))
 	}
-	kinds[at].Add(took, micros)
+	kinds[d].Add(took, micros)
 	return nil
 }
 
 // parseRecurrent reads a call's name: kind, dtype, steps, batch, inner, width, layers, and perhaps one word more.
-func parseRecurrent(name string) (r network.Recurrent, d dtype.DType, at int, err error) {
+func parseRecurrent(name string) (r network.Recurrent, d dtype.DType, err error) {
 	words := strings.Fields(name)
 	if len(words) < 7 {
-		return r, d, 0, fmt.Errorf("%q is no recurrent layer", name)
+		return r, d, fmt.Errorf("%q is no recurrent layer", name)
 	}
 	var sizes [5]int
 	for i := range sizes {
 		if sizes[i], err = strconv.Atoi(words[2+i]); err != nil {
-			return r, d, 0, err
+			return r, d, err
 		}
 	}
 	r = network.Recurrent{
@@ -98,6 +93,5 @@ func parseRecurrent(name string) (r network.Recurrent, d dtype.DType, at int, er
 			}
 		}
 	}
-	at = map[string]int{"bf16": 0, "f16": 1, "f32": 2}[words[1]]
-	return r, [...]dtype.DType{dtype.BF16, dtype.F16, dtype.F32}[at], at, nil
+	return r, dtypes[words[1]], nil
 }
