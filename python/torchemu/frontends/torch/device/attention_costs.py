@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
-from torchemu.frontends.torch.device.ground import context, go
+from torchemu.frontends.torch.device.ground import go
+from torchemu.frontends.torch.device.kernel_costs import DTYPES, Kernels, listed
 
 OF_HOST = "_scaled_dot_product_flash_attention_for_cpu"
 """PyTorch's operation for the host, which stands for two of CUDA's."""
 
-_DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
-
-def kernels(
-    operation: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[tuple[str, int, int, str], ...]:
+def kernels(operation: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Kernels:
     """Returns names of kernels, the bytes that they move, their operations, and their units; none where a call is no
     attention, or one of 16-bit floats with a mask, or the topology says nothing of it.
 
@@ -32,7 +26,7 @@ def kernels(
     is_backward = operation != OF_HOST
     query, key, value = args[is_backward : 3 + is_backward]
     at = 7 if is_backward else 4
-    dtype = _DTYPES.get(query.dtype)
+    dtype = DTYPES.get(query.dtype)
     is_masked = kwargs.get("attn_mask") is not None
     if dtype is None or (is_masked and dtype != "float32") or 0 in (*query.shape, *key.shape, *value.shape):
         return ()
@@ -41,5 +35,4 @@ def kernels(
         "Depth": query.shape[-1], "ValueDepth": value.shape[-1], "Causal": len(args) > at and bool(args[at]),
         "Backward": is_backward,
     }  # fmt: skip
-    costs = json.loads(go.AttentionCosts(context().world.handle, json.dumps(said)))
-    return tuple((name, nbytes, ops, unit) for nbytes, ops, unit in costs)
+    return listed(go.AttentionCosts, name, said)

@@ -6,7 +6,6 @@ has kernels of its own for biases.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,12 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device.ground import context, go
-
-Kernels = tuple[tuple[str, int, int, str], ...]
-"""Names of kernels, the bytes that they move, their operations, and their units."""
-
-_DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+from torchemu.frontends.torch.device.ground import go
+from torchemu.frontends.torch.device.kernel_costs import DTYPES, Kernels, listed
 
 
 def kernels(name: str, rounds: bool, args: Sequence[Any], out: Any) -> Kernels:
@@ -70,7 +65,7 @@ class _Convolution(NamedTuple):
 
     def kernels(self, name: str, of: str, rounds: bool) -> Kernels:
         """Returns the kernels of one of its passes: forward, data or weight."""
-        dtype = _DTYPES.get(self.images.dtype)
+        dtype = DTYPES.get(self.images.dtype)
         if dtype is None or 0 in (*self.images.shape, *self.weight.shape, *self.result.shape):
             return ()
         large, small = (self.result, self.images) if self.turned else (self.images, self.result)
@@ -83,8 +78,7 @@ class _Convolution(NamedTuple):
             "Strides": math.prod(self.stride) if len(self.stride) == dims else self.stride[0] ** dims,
             "Groups": self.groups, "Last": _is_channels_last(self.images) or _is_channels_last(self.weight),
         }  # fmt: skip
-        costs = json.loads(go.ConvolutionCosts(context().world.handle, json.dumps(said)))
-        return tuple((name, nbytes, ops, unit) for nbytes, ops, unit in costs)
+        return listed(go.ConvolutionCosts, name, said)
 
 
 _LAST = {4: torch.channels_last, 5: torch.channels_last_3d}

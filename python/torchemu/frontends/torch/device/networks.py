@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from torchemu.frontends.torch.device import places, recurrent_costs
 from torchemu.frontends.torch.device.dispatch import RankMode
+from torchemu.frontends.torch.device.kernel_costs import Kernels
 from torchemu.frontends.torch.device.patches import Replacements
-from torchemu.frontends.torch.device.recurrent_costs import Kernels
 
 _VF: Any = torch._VF
 
@@ -45,7 +45,7 @@ def _charged_whole(original: Callable[..., Any], gates: int) -> Callable[..., An
             with _apart():
                 return original(*args, **kwargs)
         calls = _Calls.of(mode)
-        with calls.made_of_operations(recurrent_costs.kernels(gates, args, backward=True)), _apart():
+        with calls.made_of_operations(lambda: recurrent_costs.kernels(gates, args, backward=True)), _apart():
             out = original(*args)
         for kernel in forward:
             mode.launch(*kernel)
@@ -112,8 +112,12 @@ class _Calls:
             self._launch(name, nbytes, flops, unit)
 
     @contextlib.contextmanager
-    def made_of_operations(self, gradients: Kernels) -> Iterator[None]:
-        """Charges nothing within the with block, and what its nodes compute in a backward pass as these kernels."""
+    def made_of_operations(self, gradients: Callable[[], Kernels]) -> Iterator[None]:
+        """Charges nothing within the with block, and what its nodes compute in a backward pass as kernels of gradients.
+
+        Args:
+            gradients: returns these kernels; it is called if there are nodes.
+        """
         begin, self._is_inside = _next_number(), True
         try:
             yield
@@ -122,7 +126,7 @@ class _Calls:
         if (end := _next_number()) > begin:
             if len(self._gradients) == _MOST:
                 del self._gradients[: _MOST // 2]
-            self._gradients.append(_Gradients(begin, end, gradients))
+            self._gradients.append(_Gradients(begin, end, gradients()))
 
     def _is_of_gradients(self, name: str) -> bool:
         """Reports whether a kernel is part of a call's gradients. With the first one in a pass all are charged."""

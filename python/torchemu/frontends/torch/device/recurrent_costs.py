@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device.ground import context, go
+from torchemu.frontends.torch.device.ground import go
+from torchemu.frontends.torch.device.kernel_costs import DTYPES, Kernels, listed
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 """PyTorch's functions, and how many rows of weights they have for each element of a state."""
-
-Kernels = tuple[tuple[str, int, int, str], ...]
-
-_DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
 
 def kernels(gates: int, args: Sequence[Any], backward: bool) -> Kernels:
@@ -30,7 +26,7 @@ def kernels(gates: int, args: Sequence[Any], backward: bool) -> Kernels:
     """
     given, is_packed = args[0], isinstance(args[3], (list, tuple))
     weights, _, layers, _, _, is_bidirectional = args[2 + is_packed : 8 + is_packed]
-    dtype = _DTYPES.get(_computed_in(given.dtype))
+    dtype = DTYPES.get(_computed_in(given.dtype))
     if dtype is None or not given.numel() or not weights:
         return ()
     steps = len(args[1]) if is_packed else given.shape[1 if args[8] else 0]
@@ -42,8 +38,7 @@ def kernels(gates: int, args: Sequence[Any], backward: bool) -> Kernels:
         "Packed": is_packed, "Backward": backward,
     }  # fmt: skip
     name = "_cudnn_rnn_backward" if backward else "_cudnn_rnn"
-    costs = json.loads(go.RecurrentCosts(context().world.handle, json.dumps(said)))
-    return tuple((name, nbytes, ops, unit) for nbytes, ops, unit in costs)
+    return listed(go.RecurrentCosts, name, said)
 
 
 def _computed_in(dtype: torch.dtype) -> torch.dtype:
