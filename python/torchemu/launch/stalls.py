@@ -48,15 +48,27 @@ def _watch(tasks: Tasks, ended: threading.Event) -> None:
     last: _Place | None = None
     since, spent = _now(), _spent()
     while not ended.wait(_AFTER / _LOOKS):
-        found = _frames(tasks) if tasks.live > 1 else []
-        place = (found[0].f_code, found[0].f_lasti) if found else None
+        place = _place(tasks)
         now, used = _now(), _spent()
         if place is None or place != last or used - spent > _IDLE * (now - since):
             last, since, spent = place, now, used
         elif now - since >= _AFTER and place not in told:
             told.add(place)
-            progress.make_room()
-            print(_notice(found, now - since), file=sys.stderr, flush=True)
+            _tell(tasks, now - since)
+
+
+def _place(tasks: Tasks) -> _Place | None:
+    """Returns where the rank whose turn it is waits. No frame is kept until the next look: it would keep what its
+    variables and those of its callers name, and a rank's memory in use would depend on when one looks."""
+    found = _frames(tasks) if tasks.live > 1 else []
+    return (found[0].f_code, found[0].f_lasti) if found else None
+
+
+def _tell(tasks: Tasks, seconds: float) -> None:
+    found = _frames(tasks)
+    if found:
+        progress.make_room()
+        print(_notice(found, seconds), file=sys.stderr, flush=True)
 
 
 def _frames(tasks: Tasks) -> list[types.FrameType]:

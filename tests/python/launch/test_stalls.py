@@ -83,3 +83,37 @@ def test_nothing_is_said_where_none_waits_for_it_or_it_computes(
     monkeypatch.setattr(stalls, "_AFTER", 0.2)
     text = f"import time; end = time.monotonic() + 1\n{work}\n"
     assert launch("--nproc-per-node", str(ranks), written(tmp_path, text)).err == ""
+
+
+def test_a_look_keeps_nothing_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames that were kept until the next look kept what their variables name, so that a rank's memory in use depended
+    on when one looked."""
+    frames = stalls._frames
+    monkeypatch.setattr(stalls, "_AFTER", 0.06)
+
+    def looked(tasks: object) -> object:
+        found = frames(tasks)  # type: ignore[arg-type]
+        if found and found[0].f_code.co_name == "held":
+            monkeypatch.setattr(stalls, "_AFTER", 600.0)  # there is no second look
+        return found
+
+    monkeypatch.setattr(stalls, "_frames", looked)
+    text = """
+        import time
+        import weakref
+        from torchemu.launch import stalls
+        class Kept:
+            pass
+        def held():
+            kept = Kept()
+            while stalls._AFTER < 600:
+                pass
+            return weakref.ref(kept)
+        if __name__ == "__main__":
+            seen, end = held(), time.monotonic() + 5
+            while seen() is not None and time.monotonic() < end:
+                pass
+            print(seen())
+        """
+    done = launch("--nproc-per-node", "2", written(tmp_path, text))
+    assert (done.status, done.out, done.err) == (0, "None\nNone\n", "")

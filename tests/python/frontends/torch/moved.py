@@ -1,6 +1,5 @@
 """Tensors of devices that are saved, copied, sent as objects and moved: each rank prints where what it gets is, how
-much memory it has in use, but for what is trained, and the picoseconds that it took, which are the same in runs with
-data and without."""
+much memory it has in use, and the picoseconds that it took, which are the same in runs with data and without."""
 
 import copy
 import gc
@@ -103,9 +102,6 @@ ACTIONS = {
     "consolidated": consolidated,
 }
 
-TRAINED = ("offloaded", "moved", "restored", "consolidated")
-"""Actions whose modules refer to themselves: how much of them is freed by then differs from process to process."""
-
 
 def described(value):
     if isinstance(value, torch.Tensor):
@@ -127,9 +123,8 @@ def main():
         end.record()
         end.synchronize()
         gc.collect()  # what refers to itself is freed whenever Python looks for it
-        memory = "" if name in TRAINED else f"{torch.cuda.memory_allocated()} bytes, "
-        took = start.elapsed_time(end) * 1e9
-        print(f"{dist.get_rank()}: {name}: {described(found)}, {memory}{took:.0f} ps", flush=True)
+        took, memory = start.elapsed_time(end) * 1e9, torch.cuda.memory_allocated()
+        print(f"{dist.get_rank()}: {name}: {described(found)}, {memory} bytes, {took:.0f} ps", flush=True)
     dist.destroy_process_group()
 
 
