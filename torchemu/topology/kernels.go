@@ -37,8 +37,8 @@ func (e *each) Show() any                { return float64(*e) }
 
 // Ways of the vector units' kernels: those that are not vectorized, because they broadcast, cast to something wider or skip
 // memory; copies that exchange dimensions; those of rows that fit the registers of a few threads; and normalization by
-// statistics that are given, of images channel by channel, and of such with the channels last; and those that go through a
-// dimension step by step, in caches or in memory.
+// statistics that are given, of images channel by channel, and of such with the channels last; those that go through a
+// dimension step by step, in caches or in memory; and those whose threads share a row, in stages.
 const (
 	Strided      = "strided"
 	Transposed   = "transposed"
@@ -48,10 +48,11 @@ const (
 	ChannelsLast = "channels_last"
 	Serial       = "serial"
 	SerialFar    = "serial_far"
+	Shared       = "shared"
 )
 
 // Ways are those that a topology's operations may tell apart.
-var Ways = []string{Strided, Transposed, Short, Eval, Channels, ChannelsLast, Serial, SerialFar}
+var Ways = []string{Strided, Transposed, Short, Eval, Channels, ChannelsLast, Serial, SerialFar, Shared}
 
 // Keys are the ways by which operations without a name are told apart.
 func (operationsConfig) Keys() []string { return []string{Strided, Transposed} }

@@ -7,6 +7,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.runtime import memory_use
+from torchemu.runtime.world import World
 
 CAPABILITY = (9, 0)
 """The capability that programs ask for: from 8.0 on a device has bfloat16, from 8.9 on eight-bit floats."""
@@ -38,11 +39,17 @@ class DeviceProperties:
 
 def of_running_rank() -> dict[str, Any]:
     """Returns the fields that depend on the World; all devices of a topology are alike."""
-    spec = runtime.current().world.spec
-    mesh, layout = spec["sip"]["cube_mesh"], spec["cube"]["pe_layout"]
+    world = runtime.current().world
+    spec = world.spec
     return {
         "name": f"AHBM SIP ({spec['name']})",
         "total_memory": memory_use.current().capacity,
-        "multi_processor_count": mesh["w"] * mesh["h"] * layout["pe_per_corner"] * len(layout["corners"]),
+        "multi_processor_count": processors(world),
         "shared_memory_per_block": int(spec["pe"]["scratch_kib"] * 1024),
     }
+
+
+def processors(world: World) -> int:
+    """Returns a device's PEs."""
+    mesh, layout = world.spec["sip"]["cube_mesh"], world.spec["cube"]["pe_layout"]
+    return int(mesh["w"] * mesh["h"] * layout["pe_per_corner"] * len(layout["corners"]))

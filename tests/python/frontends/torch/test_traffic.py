@@ -19,13 +19,14 @@ COUNTED = {
     "F.layer_norm(wide, (1025,))": ("native_layer_norm", 8 * (1025 + 1), 1025, "vector"),
     "F.rms_norm(x, (WIDTH,))": ("_fused_rms_norm", 4 * (2 * ALL + ROWS), ALL, "short"),
     "x.sum(-1)": ("sum", 4 * (ALL + ROWS), ALL, "vector"),
-    "x.cumsum(-1)": ("cumsum", 2 * 4 * ALL, ALL, "vector"),
+    "x.cumsum(-1)": ("cumsum", 2 * 4 * ALL, 14 * 1024, "shared"),
     "x.cumsum(0)": ("cumsum", 2 * 4 * ALL, ROWS * 1024, "serial"),
     "x.view(2, 3, 8).cumprod(1)": ("cumprod", 2 * 4 * ALL, 3 * 1024, "serial"),
     "x.clone().cumsum_(-2)": ("cumsum_", 2 * 4 * ALL, ROWS * 1024, "serial"),
     "long.flatten().cumsum(0)": ("cumsum", 8 * 2048, 2048, "vector"),
     "column.cumsum(0)": ("cumsum", 8 * ROWS, ROWS, "vector"),
     "x.new_zeros(0, 8).cumsum(0)": ("cumsum", 0, 0, "vector"),
+    "x.new_zeros(8, 0).cumsum(-1)": ("cumsum", 0, 0, "vector"),
     "x.new_zeros(2, 1 << 21).cumsum(0)": ("cumsum", 1 << 25, 2 * 1024, "serial_far"),
     "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "short"),
     "torch.var_mean(x, -1)": ("var_mean", 4 * (ALL + 2 * ROWS), ALL, "vector"),
@@ -383,3 +384,21 @@ def test_graphs_without_data_are_replayed(tmp_path):
             torch.zeros(1024, 1024, device="cuda").add_(x)
         took = of_calls(["graph.replay()"], graph=graph)["graph.replay()"]
         assert took == pytest.approx((200 + 4 + 12) * MIB / 1000 + 3 * 2000, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "stages"),
+    [
+        (1024, 1024, 32 * 14),  # 16 threads have 32 columns at a time, in a tree of 4 levels; 32 blocks
+        (8192, 64, 2 * 17),  # 256 blocks: a processor has two, and 3/5 of 28 stages for them
+        (8192, 65, 3 * 17),
+        (16, 65536, 64 * 19),  # 512 threads have a row, in a tree of 9 levels
+        (8192, 8, 719),  # and here, too: 8,192 blocks, of which a processor has 63
+        (4096, 4096, 128 * 19),  # 64 MB, which no cache holds: 5 stages more
+    ],
+)
+def test_stages_of_scans_follow_from_how_pytorch_shares_rows(rows, columns, stages):
+    """The expected are by hand, for an H200's 132 processors."""
+    from torchemu.frontends.torch.device import scans
+
+    assert scans.stages(rows, columns, 4 * rows * columns, 132) == stages

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import deferral
+from torchemu.frontends.torch.device import deferral, scans
 from torchemu.frontends.torch.device.ground import context, go
+from torchemu.runtime.device_properties import processors
 
 _STRIDED = torch.strided
 
@@ -27,10 +28,10 @@ Counter = Callable[[Sequence[Any], Tensor, int], Counted]
 
 ALIKE, STRIDED, TRANSPOSED, SHORT, EVAL = "vector", "strided", "transposed", "short", "eval"
 CHANNELS, CHANNELS_LAST = "channels", "channels_last"
-SERIAL, SERIAL_FAR = "serial", "serial_far"
+SERIAL, SERIAL_FAR, SHARED = "serial", "serial_far", "shared"
 """Ways of kernels, as topologies name them: with vectorized accesses to memory, without, and in another order; with
 short rows; by statistics that are given; of images channel by channel, and with the channels last; step by step through
-a dimension, of what caches hold and of more."""
+a dimension, of what caches hold and of more, and with threads that share a row."""
 
 _OF_ROWS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward")
 _BATCH_NORMS = ("native_batch_norm", "native_batch_norm_backward")
@@ -86,19 +87,18 @@ def _of_rows(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
 _SCANS = ("cumsum", "cumprod", "logcumsumexp")
 
 _STEP = 1024
-"""Elements that a step of a scan counts as, of however many columns: it takes as long as memory does to answer."""
-
-_CACHED = 12 << 20
-"""Bytes up to which an operand stays in the device's caches."""
+"""Elements that a step or stage of a scan counts as, however many it has: it takes as long as it waits."""
 
 
 def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts a scan. Threads share a row along the last dimension; along others each has a column for itself."""
-    dims = out.dim()
-    if not dims or args[1] % dims == dims - 1 or out.numel() == out.shape[args[1]]:
+    dims, elements = out.dim(), out.numel()
+    if not elements or not dims or elements == (length := out.shape[args[1]]):
         return whole(args, out, nbytes)
-    far = SERIAL_FAR if out.nbytes > _CACHED else SERIAL
-    return nbytes + out.nbytes, out.shape[args[1]] * _STEP, far
+    if args[1] % dims == dims - 1:
+        steps = scans.stages(elements // length, length, out.nbytes, processors(context().world))
+        return nbytes + out.nbytes, steps * _STEP, SHARED
+    return nbytes + out.nbytes, length * _STEP, SERIAL_FAR if scans.is_far(out.nbytes) else SERIAL
 
 
 def _summed(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
