@@ -54,9 +54,16 @@ COUNTED = {
     "x.view(3, 2, 8).transpose(0, 1).contiguous()": ("clone", 8 * ALL, ALL, "strided"),
     "y.clone().copy_(row)": ("copy_", 4 * (ALL + WIDTH), ALL, "strided"),
     # rows that are short, and statistics that are given
-    "x.log_softmax(0)": ("_log_softmax", 8 * ALL, ALL, "short"),
+    "x.log_softmax(0)": ("_log_softmax", 8 * ALL, 4 * 1024, "serial"),
+    "x.view(2, 3, 8).softmax(-2)": ("_softmax", 8 * ALL, 2 * 1024, "serial"),
+    "x.view(6, 8, 1).softmax(1)": ("_softmax", 8 * ALL, ALL, "short"),
+    "x.new_zeros(64, 8).softmax(0)": ("_softmax", 8 * 512, 2 * 1024, "shared"),
+    "x.new_zeros(8192, 1024).softmax(0)": ("_softmax", 1 << 26, 8192 * 1024, "serial_far"),
+    "x.new_zeros(0, 8).softmax(0)": ("_softmax", 0, 0, "short"),
+    "torch._softmax_backward_data(x, x, 0, x.dtype)": ("_softmax_backward_data", 12 * ALL, 6 * 1024, "serial"),
+    "torch._softmax_backward_data(x, x, 1, x.dtype)": ("_softmax_backward_data", 12 * ALL, ALL, "vector"),
     "long.softmax(-1)": ("_softmax", 8 * 2048, 2048, "short"),
-    "long.softmax(0)": ("_softmax", 8 * 2048, 2048, "short"),
+    "long.softmax(0)": ("_softmax", 8 * 2048, 2 * 1024, "serial"),
     "long.view(1, -1)[:, :1025].softmax(-1)": ("_softmax", 8 * 1025, 1025, "vector"),
     "one.softmax(0)": ("_softmax", 8, 1, "short"),
     "F.batch_norm(x, row, row)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "eval"),
@@ -402,3 +409,23 @@ def test_stages_of_scans_follow_from_how_pytorch_shares_rows(rows, columns, stag
     from torchemu.frontends.torch.device import scans
 
     assert scans.stages(rows, columns, 4 * rows * columns, 132) == stages
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads", "steps", "of_gradients"),
+    [
+        ((1, 8192, 65), 1, 8192, 8192),  # a column is a thread's, and goes on to the end
+        ((1, 8192, 64), 16, 513, 513),  # 16 threads share one, for a block of 1,024
+        ((1, 8192, 8), 128, 39, 39),  # 65 steps, which cost 3/5 where rows are short
+        ((1, 63, 8), 1, 38, 63),  # too short to be shared; the passes after the first are from the processor's cache
+        ((16, 21, 65536), 1, 135, 135),  # 8 blocks for a processor, which has 4/5 of 21 steps for each
+        ((64, 77, 64), 16, 6, 6),
+    ],
+)
+def test_steps_of_softmax_follow_from_how_pytorch_shares_columns(shape, threads, steps, of_gradients):
+    """The expected are by hand, for an H200's 132 processors."""
+    from torchemu.frontends.torch.device import softmaxes
+
+    columns = softmaxes.columns_of(shape, 1, 4)
+    assert columns.threads[0] == threads
+    assert (columns.steps(132, is_backward=False), columns.steps(132, is_backward=True)) == (steps, of_gradients)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import deferral, scans
+from torchemu.frontends.torch.device import deferral, scans, softmaxes
 from torchemu.frontends.torch.device.ground import context, go
 from torchemu.runtime.device_properties import processors
 
@@ -62,8 +62,10 @@ def counter(name: str) -> Counter:
         return lambda args, out, nbytes: (out.nbytes, out.numel(), ALIKE)
     if name in COPIES:
         return lambda args, out, nbytes: (nbytes + out.nbytes, out.numel(), way(args[0], out))
-    if name in ("_softmax", "_log_softmax"):
-        return _of_rows
+    if name in _SOFTMAXES:
+        return _softmax
+    if name in _SOFTMAX_GRADIENTS:
+        return _softmax_gradient
     if name == "sum":
         return _summed
     if name.removesuffix("_") in _SCANS:
@@ -74,20 +76,44 @@ def counter(name: str) -> Counter:
     return whole
 
 
+_SOFTMAXES = ("_softmax", "_log_softmax")
+_SOFTMAX_GRADIENTS = ("_softmax_backward_data", "_log_softmax_backward_data")
+
 _SHORT = 1024
 """The most elements of a row that softmax has in registers."""
 
+_OF_CACHES = 24 << 20
+"""Bytes of a softmax's operand up to which it stays in the device's caches."""
 
-def _of_rows(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+
+def _softmax(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts a softmax."""
     row = out.shape[args[1]] if out.dim() else 1
-    return nbytes + out.nbytes, out.numel(), SHORT if row <= _SHORT else ALIKE
+    as_rows = nbytes + out.nbytes, out.numel(), SHORT if row <= _SHORT else ALIKE
+    return _by_columns(out, args[1], nbytes, is_backward=False) or as_rows
+
+
+def _softmax_gradient(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts the gradient by what a softmax is of."""
+    return _by_columns(out, args[2], nbytes, is_backward=True) or whole(args, out, nbytes)
+
+
+def _by_columns(out: Tensor, dim: int, nbytes: int, is_backward: bool) -> Counted | None:
+    """Counts a softmax along a dimension after which there are elements; None where there are none."""
+    if not out.numel() or not out.dim():
+        return None
+    columns = softmaxes.columns_of(out.shape, dim, out.itemsize)
+    if columns.inner == 1:
+        return None
+    steps = columns.steps(processors(context().world), is_backward)
+    alone = SERIAL_FAR if out.nbytes > _OF_CACHES else SERIAL
+    return nbytes + out.nbytes, steps * _STEP, SHARED if columns.threads[0] > 1 else alone
 
 
 _SCANS = ("cumsum", "cumprod", "logcumsumexp")
 
 _STEP = 1024
-"""Elements that a step or stage of a scan counts as, however many it has: it takes as long as it waits."""
+"""Elements that a step or stage of a scan or softmax counts as, however many it has: it takes as long as it waits."""
 
 
 def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
