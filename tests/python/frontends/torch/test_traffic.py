@@ -70,6 +70,12 @@ COUNTED = {
     "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 8 * (ALL + WIDTH), ALL, "channels_last"),
     "F.batch_norm(x.view(2, 3, 8), *[None] * 4, True)": ("native_batch_norm", 8 * (ALL + 3), ALL, "channels"),
     # a part of an operand
+    "torch.ops.aten.embedding_dense_backward(x, classes, 3, -1, False)": (
+        "embedding_dense_backward", 4 * ALL + 8 * ROWS + 4 * 3 * WIDTH, 21, "vector"
+    ),
+    "torch.ops.aten.embedding_dense_backward(x.new_zeros(3073, 8), x.new_zeros(3073).long(), 2, -1, False)": (
+        "embedding_dense_backward", 4 * 3073 * 8 + 8 * 3073 + 4 * 16, 5_300_000 + 16, "vector"
+    ),
     "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x[three]": ("index", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
