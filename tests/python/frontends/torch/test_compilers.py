@@ -135,3 +135,15 @@ def test_the_compiler_is_loaded_once_something_needs_it(tmp_path, use):
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "ends well\n")
+
+
+def test_no_compiler_of_triton_is_loaded_for_formulas():
+    """It takes a tenth of the time in which a run begins."""
+    loads = "import sys, torchemu.frontends.torch.installing; from torch.utils import flop_counter"
+    says = (
+        "print([name for name in sys.modules if name.partition('.')[0] == 'triton'], len(flop_counter.flop_registry))"
+    )
+    done = subprocess.run([sys.executable, "-c", f"{loads}; {says}"], capture_output=True, text=True, timeout=120)
+    names, _, formulas = done.stdout.rpartition(" ")
+    assert (done.returncode, names) == (0, "[]"), done.stderr
+    assert int(formulas) > 10

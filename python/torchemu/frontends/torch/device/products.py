@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import flop_registry
 
 from torchemu.frontends.torch.device import attention_costs, convolution_costs
+from torchemu.frontends.torch.device.flop_formulas import flop_registry
 from torchemu.frontends.torch.device.ground import context, go
 
 aten = torch.ops.aten
