@@ -15,7 +15,7 @@ import torchemu.distributed as dist
 
 pytestmark = pytest.mark.shows("PyTorch: collectives")
 
-WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
+WORLD_SIZES = [1, 2, 3, 8, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 7, 16, 64))]
 
 
 def check(case: Case, ranks: list[int] | None, world_size: int) -> None:

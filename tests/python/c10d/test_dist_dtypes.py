@@ -98,7 +98,7 @@ def ends_of(call: Callable[..., torch.Tensor], rows: np.ndarray, total: np.ndarr
     return rows[rank] if call is reduce else total[WIDTH * rank : WIDTH * (rank + 1)]
 
 
-@pytest.mark.parametrize("ranks", [2, 5, 16])
+@pytest.mark.parametrize("ranks", [2, 5, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("call", [all_reduce, reduce, reduce_scatter, reduce_scatter_tensor], ids=lambda f: f.__name__)
 def test_every_op_of_every_dtype(open_world: OpenWorld, call: Callable[..., torch.Tensor], ranks: int) -> None:
     open_world(SIXTY_FOUR)

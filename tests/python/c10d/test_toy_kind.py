@@ -139,6 +139,7 @@ def test_a_program_calls_it(package: Path, tmp_path: Path) -> None:
     assert shown.count(colours[0]) == 1
 
 
+@pytest.mark.slow
 def test_its_bandwidth_is_measured(package: Path) -> None:
     """The bench calls it, checks what it makes, and knows that the bus carries all of it twice."""
     bench = ROOT / "benches" / "ccl_bandwidth.py"

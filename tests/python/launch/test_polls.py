@@ -177,7 +177,9 @@ FLAGS = {
 """Programs that look at a flag without a pause, by what it is."""
 
 
-@pytest.mark.parametrize("clock", [(), ("--virtual-clock",)], ids=["wall", "virtual"])
+@pytest.mark.parametrize(
+    "clock", [pytest.param((), marks=pytest.mark.slow), ("--virtual-clock",)], ids=["wall", "virtual"]
+)
 @pytest.mark.parametrize("name", FLAGS)
 def test_flags_are_set_while_a_rank_looks(
     tmp_path: Path, name: str, clock: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,13 @@ from recorded_scripts import ON_NUMPY, ONLY_REAL, RECORDED, SCRIPTS, started
 
 pytestmark = pytest.mark.shows("programs: scripts for torchrun, which print what they print on processes of PyTorch")
 
-SCHEDULES = [["--schedule", "fifo"], ["--schedule", "random", "--schedule-seed", "7"], ["--schedule", "pct"]]
+SCHEDULES = [
+    ["--schedule", "fifo"],
+    *(
+        pytest.param(["--schedule", *flags], marks=pytest.mark.slow)
+        for flags in (["random", "--schedule-seed", "7"], ["pct"])
+    ),
+]
 EXPLORED = [("random" if seed % 2 else "pct", seed) for seed in range(1, 7)]
 
 

@@ -14,11 +14,23 @@ TABLES = {
     "triton": (triton_kernels.BEGIN, triton_kernels.PROGRAMS),
 }
 
-RIGHT = [(table, name) for table, (_, programs) in TABLES.items() for name in programs]
-WRONG = [
-    pytest.param(table, name, defect, marks=[pytest.mark.slow] if i else [])
+ONE_IN = 4
+"""Of so many programs one is no slow test, and of its defects the first. The others are slow: they are hundreds."""
+
+
+def _slow(is_slow: object) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] if is_slow else []
+
+
+RIGHT = [
+    pytest.param(table, name, marks=_slow(at % ONE_IN))
     for table, (_, programs) in TABLES.items()
-    for name, text in programs.items()
+    for at, name in enumerate(programs)
+]
+WRONG = [
+    pytest.param(table, name, defect, marks=_slow(at % ONE_IN or i))
+    for table, (_, programs) in TABLES.items()
+    for at, (name, text) in enumerate(programs.items())
     for i, defect in enumerate(marks.defects(text))
 ]
 IN_ORDERS = ["--check", *(pytest.param(f, marks=pytest.mark.slow) for f in ("--check --reorder 7", "--explore 3"))]

@@ -30,7 +30,7 @@ def strictly(open_world: OpenWorld, reorder: int | None = None) -> None:
     open_world().strictness = Strictness(check=True, reorder=reorder)
 
 
-@pytest.mark.parametrize("n", [2, 4, 8, 16])
+@pytest.mark.parametrize("n", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 8, 16))])
 @pytest.mark.parametrize("mode", MODES)
 def test_all_reduce(mode: str, n: int, drivers: Any, open_world: OpenWorld) -> None:
     strictly(open_world, reorder=n)
@@ -181,6 +181,7 @@ def summing(file: Path, chips: int = 4) -> list[np.ndarray]:
 WAIT = "pto::comm::TWAIT(signal, 1, pto::comm::WaitCmp::GE);"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_without_wait(mode: str, tmp_path: Path, open_world: OpenWorld) -> None:
     strictly(open_world)

@@ -50,7 +50,7 @@ def check(lines: list[str], world: int) -> None:
     assert len(lines) == world * 8
 
 
-@pytest.mark.parametrize("world", [1, 4, 8])
+@pytest.mark.parametrize("world", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 8))])
 def test_one_node(script: Path, world: int) -> None:
     check(run(script, "--nproc-per-node", str(world)), world)
 
