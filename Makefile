@@ -119,6 +119,10 @@ fidelity: prerequisites ## compare predictions with real machines, and write doc
 .PHONY: test
 test: lint test-go test-python ## linters, Go tests, Python tests, but for the slow ones
 
+.PHONY: test-all
+test-all: test test-slow race test-browser test-types docs build-elsewhere ## all tests but with the newest PyTorch; an hour
+test-all: test-torch test-torch-slow test-libraries
+
 .PHONY: test-slow
 test-slow: setup ## all Go tests, and the Python tests that are marked slow
 	@$(STEP) "go test, the slow ones too" go test -timeout 30m -vet=off ./...
@@ -172,8 +176,13 @@ OWN := tests/python/launch/test_own_attributes.py \
 	$(PROCESSES) --deselect $(PROCESSES)::test_the_environment_is_as_before_after_a_run
 
 .PHONY: test-torch
-test-torch: torch ## the tests of the front end for the installed PyTorch
-	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/frontends/torch $(OWN)
+test-torch: torch ## the tests of the front end for the installed PyTorch, but for the slow ones
+	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) -m 'not slow' tests/python/frontends/torch $(OWN)
+
+.PHONY: test-torch-slow
+test-torch-slow: torch ## those of them that are marked slow
+	@$(STEP) "pytest of slow tests with PyTorch" \
+		$(TORCH_PY) -m pytest $(IN_PARALLEL) -m slow tests/python/frontends/torch $(OWN)
 
 # What versions of PyTorch differ in: words, operations, groups, graphs, symmetric memory; and that models train.
 NEWEST := $(addprefix tests/python/frontends/torch/test_,torch_training.py recorded.py recorded_nccl.py devices.py cuda.py \

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import sampling
 from launch import launch
 from planted import hosts, language, marks, triton_kernels
+from sampling import sampled
 
 TABLES = {
     "language": (language.BEGIN, language.PROGRAMS),
@@ -17,21 +19,12 @@ TABLES = {
 ONE_IN = 4
 """Of so many programs one is no slow test, and of its defects the first. The others are slow: they are hundreds."""
 
-
-def _slow(is_slow: object) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.slow] if is_slow else []
-
-
-RIGHT = [
-    pytest.param(table, name, marks=_slow(at % ONE_IN))
-    for table, (_, programs) in TABLES.items()
-    for at, name in enumerate(programs)
-]
+NAMES = [(table, name) for table, (_, programs) in TABLES.items() for name in programs]
+RIGHT = sampled(NAMES, ONE_IN)
 WRONG = [
-    pytest.param(table, name, defect, marks=_slow(at % ONE_IN or i))
-    for table, (_, programs) in TABLES.items()
-    for at, (name, text) in enumerate(programs.items())
-    for i, defect in enumerate(marks.defects(text))
+    pytest.param(table, name, defect, marks=sampling.marks(at % ONE_IN or i))
+    for at, (table, name) in enumerate(NAMES)
+    for i, defect in enumerate(marks.defects(TABLES[table][1][name]))
 ]
 IN_ORDERS = ["--check", *(pytest.param(f, marks=pytest.mark.slow) for f in ("--check --reorder 7", "--explore 3"))]
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from sampling import sampled
 
 import torchemu
 
@@ -31,7 +32,7 @@ print(f"rank {{rank}} ends well")
 """
 
 
-@pytest.mark.parametrize("first", ["import triton", "import triton.language as tl", ""])
+@pytest.mark.parametrize("first", sampled(["import triton", "import triton.language as tl", ""], 3))
 def test_compilers_see_no_triton_and_programs_do(tmp_path, first):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM.format(first=first))
@@ -119,6 +120,7 @@ print("ends well")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "use",
     [
@@ -137,6 +139,7 @@ def test_the_compiler_is_loaded_once_something_needs_it(tmp_path, use):
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "ends well\n")
 
 
+@pytest.mark.slow
 def test_no_compiler_of_triton_is_loaded_for_formulas():
     """It takes a tenth of the time in which a run begins."""
     loads = "import sys, torchemu.frontends.torch.installing; from torch.utils import flop_counter"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from launch import written
+from sampling import sampled
 
 pytest.importorskip("torch")
 
@@ -129,24 +130,27 @@ def _run(tmp_path: Path, backend: str, body: str, ranks: int = 4) -> subprocess.
 
 
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])
-@pytest.mark.parametrize("move", _MOVES)
+@pytest.mark.parametrize("move", sampled(_MOVES, 9))
 def test_collectives_use_the_memory_that_they_were_given(tmp_path: Path, backend: str, move: str) -> None:
     what, kept = _MOVES[move]
     done = _run(tmp_path, backend, _REDUCED.format(move=what, kept=kept))
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])
 def test_messages_use_the_memory_that_they_were_given(tmp_path: Path, backend: str) -> None:
     done = _run(tmp_path, backend, _MESSAGE)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_kernels_use_the_memory_that_they_were_given(tmp_path: Path) -> None:
     done = _run(tmp_path, "nccl", _KERNEL, ranks=2)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_symmetric_memory_does_not_move(tmp_path: Path) -> None:
     done = _run(tmp_path, "nccl", _SYMMETRIC)
     assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from planted import marks, nvshmem
 from planted.runs import run
+from sampling import sampled
 
 pytestmark = pytest.mark.shows("PyTorch: symmetric memory")
 
@@ -16,7 +17,7 @@ NODES = ("--nnodes", "2", "--nproc-per-node", "2", "--topology", "h800_2x8")
 NEAR = ("a reduce-scatter by gets", "a subgroup's exchange")  # views of a peer's memory
 
 
-@pytest.mark.parametrize("name", nvshmem.PROGRAMS)
+@pytest.mark.parametrize("name", sampled(nvshmem.PROGRAMS, 16))
 def test_right_programs_are_clean_in_any_order(name: str, tmp_path: Path) -> None:
     text = marks.planted(nvshmem.BEGIN + nvshmem.PROGRAMS[name])
     for flags in ((), ("--check", "--reorder", "7")):
@@ -24,13 +25,13 @@ def test_right_programs_are_clean_in_any_order(name: str, tmp_path: Path) -> Non
         assert status == 0, (flags, said)
 
 
-@pytest.mark.parametrize("name", [name for name in nvshmem.PROGRAMS if name not in NEAR])
+@pytest.mark.parametrize("name", sampled((name for name in nvshmem.PROGRAMS if name not in NEAR), 16))
 def test_right_programs_run_on_two_nodes(name: str, tmp_path: Path) -> None:
     status, said = run(tmp_path, marks.planted(nvshmem.BEGIN + nvshmem.PROGRAMS[name]), *NODES, "--check")
     assert status == 0, said
 
 
-@pytest.mark.parametrize(("name", "defect"), WRONG)
+@pytest.mark.parametrize(("name", "defect"), sampled(WRONG, 8))
 def test_a_planted_defect_is_reported(name: str, defect: str, tmp_path: Path) -> None:
     text = (nvshmem.BEGIN + nvshmem.PROGRAMS[name]).replace("    assert found", "    found")  # whatever comes of it
     status, said = run(tmp_path, marks.planted(text, defect), "--check")

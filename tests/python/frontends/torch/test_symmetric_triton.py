@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import sampled
 
 pytestmark = pytest.mark.shows("PyTorch: symmetric memory")
 SCRIPT = Path(__file__).parent.parent / "triton" / "single" / "nvshmem.py"
@@ -20,6 +21,7 @@ def run(*command, **environ):
     return subprocess.run(line, cwd=SCRIPT.parent, env=env, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags, ranks",
     [
@@ -41,18 +43,25 @@ def line_of(text):
 
 @pytest.mark.parametrize(
     "name, line, said",
-    [
-        ("peer", "nvshmem.put(dest, source, n, pe)", "PE 2 is not one of 0 to 1"),
-        ("beyond", "nvshmem.put(dest, source, n, pe)", "1600 bytes from rank"),
-        ("plain", "nvshmem.put(dest, source, n, pe)", "what other ranks reach is symmetric memory"),
-        ("library", "tl.store(out, nvshmem.n_pes())", "Unresolved extern function 'nvshmem_n_pes': kernel 'bare' is"),
-        (
-            "backend",
-            "numbers[(1,)](torch.zeros(",
-            "kernel 'numbers' calls NVSHMEM's functions, and the backend is 'CUDA'",
-        ),
-        ("symbol", "return core.extern_elementwise(", "__nv_mystery is not emulated: of functions that"),
-    ],
+    sampled(
+        [
+            ("peer", "nvshmem.put(dest, source, n, pe)", "PE 2 is not one of 0 to 1"),
+            ("beyond", "nvshmem.put(dest, source, n, pe)", "1600 bytes from rank"),
+            ("plain", "nvshmem.put(dest, source, n, pe)", "what other ranks reach is symmetric memory"),
+            (
+                "library",
+                "tl.store(out, nvshmem.n_pes())",
+                "Unresolved extern function 'nvshmem_n_pes': kernel 'bare' is",
+            ),
+            (
+                "backend",
+                "numbers[(1,)](torch.zeros(",
+                "kernel 'numbers' calls NVSHMEM's functions, and the backend is 'CUDA'",
+            ),
+            ("symbol", "return core.extern_elementwise(", "__nv_mystery is not emulated: of functions that"),
+        ],
+        6,
+    ),
 )
 def test_what_functions_of_kernels_refuse(name, line, said):
     done = run("--nproc-per-node", "2", "--", "--wrong", name)

@@ -25,6 +25,7 @@ def interrupted(folder, text, nproc=1, times=1):
     return sorted(out.splitlines()), err, run.returncode
 
 
+@pytest.mark.slow
 def test_a_thread_that_computes_is_not_interrupted_and_the_process_ends(tmp_path):
     out, err, status = interrupted(
         tmp_path,
@@ -45,6 +46,7 @@ def test_a_thread_that_computes_is_not_interrupted_and_the_process_ends(tmp_path
     assert (out, err, status) == ([], "interrupted\n", 130)
 
 
+@pytest.mark.slow
 def test_a_main_program_that_waits_for_a_thread_is_interrupted(tmp_path):
     out, err, status = interrupted(
         tmp_path,
@@ -87,6 +89,7 @@ def test_a_rank_that_computes_is_interrupted_there_and_the_others_end(tmp_path):
     assert re.fullmatch(r"interrupted while rank 2 was at .*program.py:(6|7|8) in <module>\n", err), err
 
 
+@pytest.mark.slow
 def test_a_program_that_catches_it_may_go_on_until_the_next(tmp_path):
     """It is raised where a rank waits, and so finds all in order: collectives work afterwards."""
     out, _, status = interrupted(
@@ -111,6 +114,7 @@ def test_a_program_that_catches_it_may_go_on_until_the_next(tmp_path):
     assert (out, status) == (["3.0", "3.0"], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["for _ in itertools.repeat(0): pass", "time.sleep(60)"])
 def test_a_second_one_ends_what_the_first_has_begun(tmp_path, more):
     out, _, status = interrupted(

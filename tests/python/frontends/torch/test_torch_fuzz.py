@@ -21,12 +21,14 @@ def gloo() -> Iterator[Gloo]:
     processes.close()
 
 
+@pytest.mark.slow
 def test_a_batch_has_no_findings(gloo: Gloo, tmp_path: Path) -> None:
     session = Session(gloo, ["numpy", "real"], tmp_path, many=8, faults=1)
     session.batch(11)
     assert session.counts == {"programs": 8, "faults": 1}, [file.read_text() for file in tmp_path.glob("finding*")]
 
 
+@pytest.mark.slow
 def test_the_reference_says_what_it_cannot_do(gloo: Gloo, tmp_path: Path) -> None:
     """gloo has no gather of complex numbers; after it the processes are others, and work."""
     session = Session(gloo, [], tmp_path)

@@ -71,6 +71,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_all_are_started_again_as_often_as_asked_for(tmp_path):
     lines = ran(tmp_path, FAILING).splitlines()
     assert lines == [
@@ -114,6 +115,7 @@ if __name__ == "__main__":
 """  # as pip installs it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_module", [True, False])
 def test_torchrun_is_a_program_that_launches(tmp_path, is_module):
     worker, script = tmp_path / "worker.py", tmp_path / "torchrun"

@@ -62,6 +62,7 @@ def _printed(command, folder, environment):
     return sorted(line for line in text.splitlines() if not line.startswith(FROM_ABOVE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [{}, {"TORCH_LOGS": "+dtensor"}], ids=str)
 def test_ranks_print_what_processes_print(tmp_path, variables):
     found = _printed(["torchemu", "run", "--torch", "real"], tmp_path, variables)

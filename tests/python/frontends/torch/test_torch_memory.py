@@ -2,6 +2,7 @@
 
 import gc
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -18,6 +19,7 @@ def in_use():
     return torch.cuda.memory_allocated() / MEBIBYTE
 
 
+@pytest.mark.slow
 @torchemu.distributed(world_size=2, torch="real")
 def test_fully_shard_gives_back_what_it_gathers():
     """Two H200s have 65 MiB more in use once they have multiplied matrices: cuBLAS's workspaces."""

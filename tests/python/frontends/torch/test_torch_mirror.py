@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import sampled
 
 pytestmark = pytest.mark.shows("PyTorch: one rank for all that do the same")
 
@@ -25,7 +26,7 @@ ONE, STAGES, PLACES = 0, ["2 ranks run: send to rank"], ["8 ranks run: "]
 
 @pytest.mark.parametrize(
     "program, ranks, steps",
-    [("ddp", 8, ONE), ("fsdp", 8, ONE), ("tp", 8, ONE), ("tp_fsdp", 16, ONE), ("fsdp", 16, None)],
+    sampled([("fsdp", 8, ONE), ("ddp", 8, ONE), ("tp", 8, ONE), ("tp_fsdp", 16, ONE), ("fsdp", 16, None)], 5),
 )
 def test_times_are_those_of_every_rank(program, ranks, steps):
     """steps says in which steps more ranks had to run; None for whichever."""
@@ -38,6 +39,7 @@ def test_times_are_those_of_every_rank(program, ranks, steps):
         assert len(said) == steps, said
 
 
+@pytest.mark.slow
 def test_stages_of_a_pipeline_run_by_one_rank_each():
     where = ("--nproc-per-node", 8, "--topology", "nodes2x8", PROGRAMS, "pipeline")
     whole, _ = run("--no-data", *where)
@@ -54,7 +56,7 @@ DIVERGING = {
 }
 
 
-@pytest.mark.parametrize("name", DIVERGING)
+@pytest.mark.parametrize("name", sampled(DIVERGING, 4))
 def test_every_rank_runs_where_ranks_do_not_do_the_same(name, tmp_path):
     script = tmp_path / "diverges.py"
     script.write_text(

@@ -18,6 +18,7 @@ pytest.importorskip("torch")
 FOLDER = ROOT / "tests" / "python" / "frontends" / "mori"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(("program", "said"), [("gather_cases.py", "all equal"), ("fsdp_cases.py", "equal losses")])
 def test_two_nodes(program: str, said: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import sampled
 
 pytestmark = pytest.mark.shows("PyTorch: runs without data")
 
@@ -25,7 +26,7 @@ def unnumbered(event):
     return {**{name: value for name, value in event.items() if name != "id"}, "args": about}
 
 
-@pytest.mark.parametrize("program", ["ddp", "fsdp", "experts", "tp", "tp_fsdp", "pipeline"])
+@pytest.mark.parametrize("program", sampled(["fsdp", "ddp", "experts", "tp", "tp_fsdp", "pipeline"], 6))
 def test_times_and_traces_are_those_with_data(program, tmp_path):
     """Events that begin together are in a trace in the order in which ranks came to them, so that is not compared."""
     printed, traces = [], []
@@ -39,6 +40,7 @@ def test_times_and_traces_are_those_with_data(program, tmp_path):
     assert traces[0] == traces[1]
 
 
+@pytest.mark.slow
 def test_steps_of_fsdp_1_take_what_they_take_with_data():
     """With data the host waits longer before memory is freed, which traces of the other ranks show."""
     with_data, without = (run(*flags, "--nproc-per-node", 4, PROGRAMS, "fsdp_views") for flags in ([], ["--no-data"]))
@@ -46,6 +48,7 @@ def test_steps_of_fsdp_1_take_what_they_take_with_data():
     assert without.stdout == with_data.stdout and with_data.stdout.count(" ps\n") == 3
 
 
+@pytest.mark.slow
 def test_what_is_stored_and_moved_is_where_it_is_with_data_in_the_same_time():
     printed = []
     for flags in ([], ["--no-data"]):
@@ -55,6 +58,7 @@ def test_what_is_stored_and_moved_is_where_it_is_with_data_in_the_same_time():
     assert printed[0] == printed[1]
 
 
+@pytest.mark.slow
 def test_backward_passes_to_what_has_moved_since_are_refused(tmp_path):
     script = tmp_path / "moves.py"
     script.write_text(
@@ -72,6 +76,7 @@ def test_every_kind_of_operation_has_its_way_without_data():
     assert {"filling", "placing", "waits_first", "waits_last", *timing._TIMED} == set(operations.RUN)
 
 
+@pytest.mark.slow
 def test_indices_of_a_device_are_zeros_where_they_write_into_the_host(tmp_path):
     script = tmp_path / "indices.py"
     script.write_text(
@@ -97,7 +102,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", sampled(OPERATIONS, 8))
 def test_operations_are_charged_alike(name, tmp_path):
     """With data and without: forwards, backwards, and the shapes of what they give."""
     script = tmp_path / "operation.py"
@@ -113,6 +118,7 @@ def test_operations_are_charged_alike(name, tmp_path):
     assert without.stdout == with_data.stdout
 
 
+@pytest.mark.slow
 def test_statistics_of_several_ranks_take_what_they_take_with_data(tmp_path):
     """SyncBatchNorm looks for ranks without a batch: without data there are none."""
     script = tmp_path / "statistics.py"
@@ -136,7 +142,7 @@ INFERENCE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", INFERENCE)
+@pytest.mark.parametrize("name", sampled(INFERENCE, 2))
 def test_operations_are_charged_alike_without_gradients(name, tmp_path):
     """There the mode sees what PyTorch otherwise takes apart first."""
     script, (mode, operation) = tmp_path / "operation.py", INFERENCE[name]
@@ -153,6 +159,7 @@ def test_operations_are_charged_alike_without_gradients(name, tmp_path):
     assert without.stdout == with_data.stdout
 
 
+@pytest.mark.slow
 def test_a_parameter_without_dimensions_is_trained_in_the_same_time(tmp_path):
     """DistributedDataParallel compares shapes in C++, which looks at elements."""
     script = tmp_path / "scale.py"
@@ -172,6 +179,7 @@ def test_a_parameter_without_dimensions_is_trained_in_the_same_time(tmp_path):
     assert sorted(without.stdout.splitlines()) == sorted(with_data.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_optimizers_count_their_steps_on_the_default_device(tmp_path):
     script = tmp_path / "steps.py"
     script.write_text(
@@ -200,6 +208,7 @@ def test_losses_that_look_at_targets_are_refused(tmp_path):
     assert done.returncode == 1 and f"{text}, at {script}:3" in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_addresses_tell_storages_apart(tmp_path):
     """With data and without: of views, of two tensors, of what has no bytes, and of a storage that loses its own."""
     script = tmp_path / "addresses.py"
@@ -228,7 +237,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("line", REFUSED)
+@pytest.mark.parametrize("line", sampled(REFUSED, 6))
 def test_what_needs_elements_is_refused_with_its_place(line, tmp_path):
     script = tmp_path / "needs.py"
     script.write_text(

@@ -83,6 +83,7 @@ def test_planted_defects_are_reported_by_their_lines(tmp_path: Path) -> None:
         assert found and found[0] and all(lines <= wanted for lines in found), (name, defect, wanted, found, told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "defect"),
     [(name, defect) for name, text in hosts.OF_SYMMETRIC_MEMORY.items() for defect in marks.defects(text)],

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CIRCLE = """
 import os
 import torch.distributed.rpc as rpc
@@ -75,14 +77,17 @@ def test_a_circle_of_calls_is_a_deadlock(tmp_path):
     assert "likely cause: ranks 0 and 1 wait for each other in a circle" in told
 
 
+@pytest.mark.slow
 def test_a_future_that_nobody_sets_is_a_deadlock(tmp_path):
     assert "rank 0 waits for a Future at program.py:8 in <module>" in report(tmp_path, NOBODY)
 
 
+@pytest.mark.slow
 def test_a_worker_that_has_ended_is_the_cause(tmp_path):
     assert "likely cause: rank 1 ended without what others wait for" in report(tmp_path, ENDED)
 
 
+@pytest.mark.slow
 def test_mirrored_ranks_are_refused_in_a_line(tmp_path):
     assert "init_rpc: with --mirror ranks do not call each other" in report(
         tmp_path, ENDED, "--mirror", "--topology", "nodes2x8", "--nnodes", "2", "--nproc-per-node", "8"

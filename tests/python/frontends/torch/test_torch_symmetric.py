@@ -170,6 +170,7 @@ def test_an_access_takes_what_a_message_takes(n):
     assert elapsed(lambda: theirs.fill_(1)) <= put < there_and_back <= elapsed(lambda: theirs.add_(1))
 
 
+@pytest.mark.slow
 def test_a_copy_is_alike_where_the_process_has_run_device_programs():
     """Values of another dtype and shape, and the time, in a process that has loaded mori and in one that has not."""
     program = f"import sys; import {__name__} as tests; tests.copies(); {{}}tests.copies()"

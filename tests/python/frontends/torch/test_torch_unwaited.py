@@ -37,6 +37,7 @@ def test_each_use_before_its_wait_is_warned_of(tmp_path: Path, backend: str) -> 
         assert f"in f{i} " in done.stderr, (name, done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])
 def test_right_programs_are_not(tmp_path: Path, backend: str) -> None:
     bodies = _functions(right(backend).values())
@@ -50,6 +51,7 @@ def test_check_makes_it_an_error(tmp_path: Path) -> None:
     assert done.returncode == 1 and "RaceError" in done.stderr
 
 
+@pytest.mark.slow
 def test_streams_that_read_what_another_is_still_to_write(tmp_path: Path) -> None:
     done = _run(written(tmp_path, streams(*CROSSED, "right")))
     assert done.returncode == 0 and done.stderr.count("UnwaitedWarning") == len(CROSSED), done.stderr
@@ -71,6 +73,7 @@ print(wanted.tolist())
 """
 
 
+@pytest.mark.slow
 def test_what_the_host_computes_is_there_for_each_stream(tmp_path: Path) -> None:
     done = _run(written(tmp_path, PREFETCHED))
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.splitlines() == ["[6.0, 6.0, 6.0, 6.0]"] * 2

@@ -27,6 +27,7 @@ def test_nccls_watchdog_ends_the_rank(tmp_path: Path) -> None:
     assert is_ended(done.returncode, done.stdout, done.stderr), done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gloo", "cpu:gloo,cuda:nccl"])
 def test_gloo_has_none(tmp_path: Path, backend: str) -> None:
     done = _run(tmp_path, backend, "cpu")
@@ -50,6 +51,7 @@ except dist.DistBackendError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "device", "seconds"), [("gloo", "cpu", 1800), ("nccl", "cuda", 600)])
 def test_the_survivors_of_a_fault_learn_of_it_after_their_groups_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, device: str, seconds: int

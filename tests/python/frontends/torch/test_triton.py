@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import sampled
 
 PROGRAMS = Path(__file__).parent.parent / "triton"
 TUTORIAL = Path(__file__).parents[2] / "data" / "triton" / "03-inter-node-allgather.txt"
@@ -28,7 +29,7 @@ def passed(*args, **environ):
 
 
 @pytest.mark.shows("libraries: Triton")
-@pytest.mark.parametrize("name", ["vectors", "products", "layer_norm", "operators"])
+@pytest.mark.parametrize("name", sampled(["vectors", "products", "layer_norm", "operators"], 4))
 def test_programs_of_one_device(name):
     assert passed(PROGRAMS / "single" / f"{name}.py", "--nproc-per-node", "1") == ["ok"]
 
@@ -37,11 +38,13 @@ def test_kernels_among_collectives():
     assert passed(PROGRAMS / "single" / "ranks.py", "--nproc-per-node", "4", "--check") == ["ok"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [("--check",), ("--reorder", "3", "--", "--fill")])
 def test_words_of_other_streams_let_kernels_go_on(flags):
     assert passed(PROGRAMS / "single" / "streams.py", "--nproc-per-node", "4", *flags) == ["ok"] * 4
 
 
+@pytest.mark.slow
 def test_kernels_of_two_streams_race():
     done = run(PROGRAMS / "single" / "streams.py", "--nproc-per-node", "2", "--check", "--", "--race")
     assert done.returncode != 0 and "RaceError: unordered writes" in done.stderr
@@ -50,12 +53,14 @@ def test_kernels_of_two_streams_race():
     assert 'tl.store by kernel "consumer" on rank' in done.stderr and f"streams.py:{line}" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), ("--tensors",), ("--half",)])
 def test_kernels_on_symmetric_memory(flags):
     checked = ("--nproc-per-node", "4", "--check", "--reorder", "3")
     assert passed(PROGRAMS / "single" / "symmetric.py", *checked, "--", *flags) == ["ok"] * 4
 
 
+@pytest.mark.slow
 def test_kernels_wait_for_words_that_a_stream_sets():
     script = PROGRAMS / "single" / "progress.py"
     assert passed(script, "--nproc-per-node", "4") == ["ok"] * 4
@@ -71,6 +76,7 @@ def line_of(script, text):
     return 1 + next(i for i, code in enumerate(script.read_text().splitlines()) if text in code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "missing"),
     [
@@ -95,13 +101,14 @@ TUTORIALS = {
 
 
 @pytest.mark.shows("programs: tutorials for Triton-distributed")
-@pytest.mark.parametrize("name", TUTORIALS)
+@pytest.mark.parametrize("name", sampled(TUTORIALS, 4))
 def test_tutorials(name):
     flags = ("--nproc-per-node", "4", "--check", "--reorder", "3")
     lines = passed(PROGRAMS / "tutorials" / f"{name}.py", *flags, ITEMS="70", ROUNDS="2")
     assert sorted(lines) == sorted(TUTORIALS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["intra_node_allgather", "gemm_reduce_scatter"])
 def test_tutorials_that_print_more(name):
     lines = passed(PROGRAMS / "tutorials" / f"{name}.py", "--nproc-per-node", "4")
@@ -109,6 +116,7 @@ def test_tutorials_that_print_more(name):
     assert sum(wanted in line for line in lines) == (8 if name == "intra_node_allgather" else 4)
 
 
+@pytest.mark.slow
 @pytest.mark.shows("libraries: Triton-distributed")
 @pytest.mark.parametrize(
     "flags, world",
@@ -159,6 +167,7 @@ def test_deadlocks_have_the_kernels_line(tmp_path):
     assert "to be EQ 1; it is 0" in done.stderr and "a rank skips its notify: rank 0 has heard nothing" in done.stderr
 
 
+@pytest.mark.slow
 def test_kernels_need_elements(tmp_path):
     script = tmp_path / "silent.py"
     script.write_text(SILENT)
@@ -209,6 +218,7 @@ print("ok")
 """
 
 
+@pytest.mark.slow
 def test_normalization_of_halves_and_tables_of_addresses(tmp_path):
     """Of what a kernel is yet to write, and by addresses that are elements of a tensor."""
     script = tmp_path / "half.py"
@@ -263,6 +273,7 @@ def hazard(tmp_path):
     return tmp_path, line
 
 
+@pytest.mark.slow
 def test_one_row_of_signals_for_all_calls_is_reported(hazard):
     folder, line = hazard
     done = run(folder / "rows1.py", "--nproc-per-node", "4", "--check")
