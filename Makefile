@@ -33,7 +33,7 @@ IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 27
 
 ## Set-up
 
