@@ -204,7 +204,7 @@ func (c *Context) Meet() {
 	k, threads := c.machine().check, &c.pe.pipes[Store].agent
 	k.learn(&c.scalar().agent, threads.now)
 	k.learn(threads, c.scalar().now)
-	c.apart = nil
+	c.apart, c.fences.met = nil, c.fences.heard.Clone()
 }
 
 // Scatter sends bytes to memory of another rank, where the runs take them one after another: a store, which lands later

@@ -2993,4 +2993,44 @@ k[(2,)](words, data, out, 64)
 torch.cuda.synchronize()
 assert out[64:].tolist() == list(range(64))
 """,
+    "relaxed looks of some threads, fences of all": """
+@triton_dist.jit
+def k(x, mine, flag, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    tl.store(mine + i, tl.load(x + i) + me)  #! *
+    __syncthreads()
+    membar("sys")
+    if tid(0) < W: st(dl.symm_at(flag, tid(0)) + me, 1, scope="sys", semantic="relaxed")
+    if tid(0) < W:
+        while ld(flag + tid(0), "sys", "relaxed") != 1: pass
+    __syncthreads()  #- no sync
+    membar("sys")  #- fence of one
+    if tid(0) == 0: membar("sys")  #+ fence of one
+    for r in range(W):
+        tl.store(out + r * N + i, tl.load(dl.symm_at(mine, r) + i))  #! *
+mine, flag = sym(64), cleared(world, torch.int32)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64 * world).cuda()
+k[(1,)](x, mine, flag, out, 64, world)
+nvshmem_barrier_all_on_stream()
+print(out.sum())
+""",
+    "gets of one thread": """
+@triton_dist.jit
+def pull(x, slots, out, N: tl.constexpr, W: tl.constexpr):
+    j = tl.arange(0, N * W)
+    if tid(0) == 0:
+        for r in range(W):
+            shmem.getmem_nbi(slots + r * N, x, N * 4, r)  #! *
+        shmem.quiet()  #- no quiet
+    __syncthreads()  #- no sync
+    tl.store(out + j, tl.load(slots + j))  #! *
+x, slots, out = sym(64), sym(64 * world), torch.zeros(64 * world).cuda()
+x.fill_(rank)
+nvshmem_barrier_all_on_stream()
+pull[(1,)](x, slots, out, 64, world)
+torch.cuda.synchronize()
+print(out.sum())
+""",
 }

@@ -300,10 +300,11 @@ def order(kind: str) -> None:
     """Waits for, or fences, what the program has sent."""
     program = current()
     program.pay()
-    if kind == "fence":
-        program.fence()
-    else:
-        program.call(go.PrimOrder, kind)
+    with program.hearing():
+        if kind == "fence":
+            program.fence()
+        else:
+            program.call(go.PrimOrder, kind)
 
 
 # -- teams
