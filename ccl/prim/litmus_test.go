@@ -409,3 +409,33 @@ func TestAtomicDataIsNoSignal(t *testing.T) {
 		}
 	}
 }
+
+// TestSignalsThatAnotherRankSendsOn puts data to rank 2 and tells rank 1, which tells rank 2: that takes a quiet, and the report
+// names what rank 2 has heard of it, not what it had heard of the sender before.
+func TestSignalsThatAnotherRankSendsOn(t *testing.T) {
+	err := checked(t, 3, 1, prim.Options{Fences: true}, func(x *lab, c *prim.Context) {
+		switch c.Rank() {
+		case 0:
+			c.Signal(x.word(2, 1), prim.Add, 1)
+			c.PutNBI(x.at(2, 0), x.at(0, 0), n)
+			c.Fence()
+			c.Signal(x.word(1, 0), prim.Add, 1)
+		case 1:
+			c.Wait(x.word(1, 0), prim.GE, 1)
+			c.Signal(x.word(2, 0), prim.Add, 1)
+		case 2:
+			c.Wait(x.word(2, 1), prim.GE, 1)
+			c.Wait(x.word(2, 0), prim.GE, 1)
+			c.Load(c.Tile(0, n), x.at(2, 0))
+		}
+	})
+	f := wantKind(t, err, prim.SignalOvertakes)
+	if f == nil {
+		return
+	}
+	for _, part := range []string{"rank 2 knows by the signal of rank 1 at ", "rank 0 has told others than rank 2, so that a quiet is missing"} {
+		if !strings.Contains(f.Missing, part) {
+			t.Errorf("%q lacks %q", f.Missing, part)
+		}
+	}
+}
