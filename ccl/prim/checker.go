@@ -221,14 +221,14 @@ func (k *checker) hostWrites(p place) {
 		return
 	}
 	at := k.host.advance()
-	overwrite(&p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, moment: at, kind: writes, lo: p.lo, hi: p.hi})
+	overwrite(p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, moment: at, kind: writes, lo: p.lo, hi: p.hi})
 }
 
 // holds notes that memory of a rank has its bytes from before it was attached, which may be while programs run that use it
 // from then on: all come after that.
 func (k *checker) holds(p place) {
 	if k != nil {
-		overwrite(&p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, kind: writes, lo: p.lo, hi: p.hi})
+		overwrite(p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, kind: writes, lo: p.lo, hi: p.hi})
 	}
 }
 
@@ -284,7 +284,7 @@ func (k *checker) note(p place, a *access, knows clock) {
 		}
 	})
 	if a.kind == writes {
-		overwrite(&p.shadow, p.lo, p.hi, a)
+		overwrite(p.shadow, p.lo, p.hi, a)
 		p.rewritten()
 	}
 	if clashing != nil {

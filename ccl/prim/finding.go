@@ -164,6 +164,9 @@ func (k *checker) race(p place, x clash, knows clock) {
 	x.awaited = p.isAwaited(lo, hi)
 	f := Finding{Where: p.at(lo), First: x.a.end(), Second: x.b.end()}
 	f.Kind, f.Missing = x.diagnose(p.rank, knows)
+	if p.shared && x.a.job != x.b.job {
+		f.Missing = fmt.Sprintf("nothing orders the two tasks, %q and %q: one has to follow the other one, by the tags with which they are given these bytes", x.a.name, x.b.name)
+	}
 	k.report(f)
 }
 

@@ -36,12 +36,13 @@ type region struct {
 	storage    *tensor.Storage
 	bytes      []byte
 	waiters    []*waiter
-	shadow     shadow
+	shadow     *shadow           // see [Window.Share]
 	signallers []int             // ranks that have changed words here
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
 	heard      map[int]bool      // by offset: a wait for the word has been satisfied
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
 	hasFlags   bool              // somebody has looked at data with flags here
+	shared     bool              // with a window of another rank
 	mirror     func(Mirrored)
 }
 
@@ -107,6 +108,13 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	m.check.holds(place{w.on(rank), 0, len(data)})
 	m.windows = append(m.windows, w)
 	return w, nil
+}
+
+// Share says that a window that has been attached is the same bytes as another one, of another rank: whatever programs of
+// the two do there conflicts.
+func (w *Window) Share(other *Window) {
+	own, theirs := w.regions[0], other.regions[0]
+	own.shadow, own.shared, theirs.shared = theirs.shadow, true, true
 }
 
 // AttachAll is Attach for bytes on several ranks, which get one offset: a window. They are of one length. written says

@@ -439,3 +439,47 @@ func TestSignalsThatAnotherRankSendsOn(t *testing.T) {
 		}
 	}
 }
+
+// TestBytesThatTwoRanksShare gives two tasks of two ranks the same bytes of a host, one after the other or not.
+func TestBytesThatTwoRanksShare(t *testing.T) {
+	for _, follows := range []bool{true, false} {
+		m := machine(t, 2, prim.Options{Check: true})
+		bytes := make([]byte, n)
+		var windows [2]*prim.Window
+		for r := range windows {
+			w, err := m.Attach("host", r, bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			windows[r] = w
+		}
+		windows[1].Share(windows[0])
+		store := prim.Task{Name: "stores", Workers: []int{0}, Kernel: func(c *prim.Context) error {
+			c.Fill(c.Tile(0, n), 1)
+			c.PipeBarrier(prim.AllPipes)
+			c.Store(windows[0].At(0, 0), c.Tile(0, n))
+			return nil
+		}}
+		load := prim.Task{Name: "loads", Workers: []int{1}, Kernel: func(c *prim.Context) error {
+			c.Load(c.Tile(0, n), windows[1].At(1, 0))
+			return nil
+		}}
+		first, err := m.Submit(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if follows {
+			load.After = []*prim.Job{first}
+		}
+		if _, err := m.Submit(load); err != nil {
+			t.Fatal(err)
+		}
+		err = m.Run()
+		if follows && err != nil {
+			t.Error(err)
+		}
+		if !follows {
+			wantReport(t, wantKind(t, err, prim.UnorderedRead), "store by", "load by", "one has to follow the other one, by the tags")
+		}
+	}
+}

@@ -54,8 +54,8 @@ type accesses struct {
 	others []*access // since then: the last read and atomic access of each lane
 }
 
-func newShadow() shadow {
-	return shadow{clone: func(x accesses) accesses { return accesses{x.write, slices.Clone(x.others)} }}
+func newShadow() *shadow {
+	return &shadow{clone: func(x accesses) accesses { return accesses{x.write, slices.Clone(x.others)} }}
 }
 
 // overwrite notes a write of the bytes from lo up to hi.

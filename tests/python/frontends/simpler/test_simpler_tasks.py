@@ -12,6 +12,7 @@ from conftest import OpenWorld
 from simpler_cases import ADD, IN, INOUT, NO_DEP, OUT, RUNTIME, called, domain, run, tensor, window, working, written
 
 import torchemu as torch
+from torchemu.errors import RaceError
 from torchemu.frontends.simpler.orchestrator import Orchestrator
 from torchemu.frontends.simpler.task_interface import DataType, TaskArgs, TensorArgType
 from torchemu.frontends.simpler.worker import RunTiming, Worker
@@ -69,6 +70,22 @@ def test_others_do_not_follow(
     """They begin at once, and so read what is there before."""
     open_world()
     np.testing.assert_array_equal(chain(reads, writes, tmp_path, offset), np.zeros(64 - offset))
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(IN, OUT), (NO_DEP, OUT), (IN, NO_DEP), (OUT, OUT)])
+def test_tasks_of_two_chips_that_no_tags_order_race(
+    reads: TensorArgType, writes: TensorArgType, tmp_path: Path, open_world: OpenWorld
+) -> None:
+    open_world().strictness = Strictness(check=True)
+    if (reads, writes) == (IN, OUT):
+        np.testing.assert_array_equal(chain(reads, writes, tmp_path), 4 * np.arange(1, 65))
+        return
+    with pytest.raises(RaceError) as caught:
+        chain(reads, writes, tmp_path)
+    said = str(caught.value)
+    for part in ("store by kernel", "on rank 0 at own_kernel.py", "load by kernel", "on rank 1 at own_kernel.py"):
+        assert part in said
+    assert "one has to follow the other one, by the tags with which they are given these bytes" in said
 
 
 def test_makers_are_the_last_ones(tmp_path: Path, open_world: OpenWorld) -> None:
