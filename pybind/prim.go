@@ -121,17 +121,13 @@ func PrimAttach(machine int64, name string, rank int, address int64, bytes int) 
 }
 
 // PrimShare is prim.Window.Share.
-func PrimShare(window, other int64) (err error) {
+func PrimShare(window int64, at int) (err error) {
 	defer host.Guard(&err)
 	w, err := host.PartOf[*prim.Window](window, "window")
 	if err != nil {
 		return err
 	}
-	o, err := host.PartOf[*prim.Window](other, "window")
-	if err != nil {
-		return err
-	}
-	w.Object.Share(o.Object)
+	w.Object.Share(at)
 	return nil
 }
 

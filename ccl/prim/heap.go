@@ -36,13 +36,14 @@ type region struct {
 	storage    *tensor.Storage
 	bytes      []byte
 	waiters    []*waiter
-	shadow     *shadow           // see [Window.Share]
+	shadow     *shadow           // of its own, or that of the host's memory
+	shift      int               // where its first byte is there
 	signallers []int             // ranks that have changed words here
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
 	heard      map[int]bool      // by offset: a wait for the word has been satisfied
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
 	hasFlags   bool              // somebody has looked at data with flags here
-	shared     bool              // with a window of another rank
+	shared     bool              // it is the host's, see [Window.Share]
 	mirror     func(Mirrored)
 }
 
@@ -53,6 +54,14 @@ type place struct {
 }
 
 func (p place) data() []byte { return p.bytes[p.lo:p.hi] }
+
+// each calls visit for what the checker knows of the place.
+func (p place) each(visit func(x *stretch[accesses])) {
+	p.shadow.each(p.lo+p.shift, p.hi+p.shift, visit)
+}
+
+// overwrite notes a write of the place.
+func (p place) overwrite(a *access) { overwrite(p.shadow, p.lo+p.shift, p.hi+p.shift, a) }
 
 // shares says whether two places have bytes in common.
 func (p place) shares(other place) bool {
@@ -110,11 +119,11 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	return w, nil
 }
 
-// Share says that a window that has been attached is the same bytes as another one, of another rank: whatever programs of
-// the two do there conflicts.
-func (w *Window) Share(other *Window) {
-	own, theirs := w.regions[0], other.regions[0]
-	own.shadow, own.shared, theirs.shared = theirs.shadow, true, true
+// Share says that a window that has been attached is memory of the host from a place on: other windows, of any rank, may be of the
+// same bytes, and whatever programs do there may conflict.
+func (w *Window) Share(at int) {
+	r := w.regions[0]
+	r.shadow, r.shift, r.shared, r.zeroed = w.machine.hosts, at, true, true
 }
 
 // AttachAll is Attach for bytes on several ranks, which get one offset: a window. They are of one length. written says

@@ -397,7 +397,7 @@ func (k *checker) unlike(p place, by *Context) {
 	if k == nil {
 		return
 	}
-	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+	p.each(func(x *stretch[accesses]) {
 		for _, look := range x.of.others {
 			if look.loaded && look.isBy(by.job, by.block) {
 				look.vain = true

@@ -175,9 +175,7 @@ class ChipMemory:
         if key not in self._attached:
             _host_memory.storage_at(tensor.data, tensor.nbytes(), "a task's tensor")  # waits for what is under way
             window = go.PrimAttach(self._machine, f"host tensor {tensor.shapes}", rank, *key[1:])
-            same = next((w for (_, *bytes_of), w in self._attached.items() if bytes_of == [*key[1:]]), None)
-            if same is not None:
-                go.PrimShare(window, same)
+            go.PrimShare(window, tensor.data)
             self._attached[key] = window
         return int(go.PrimAddress(self._attached[key], rank, 0))
 
