@@ -168,6 +168,7 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 	default:
 		by.listen(a.origin, c, use, c.clock)
 	}
+	a.idle = p.isWord() && !p.turned(c)
 	k.note(p, a, after)
 	if !use.tells() {
 		tells = by.fences.told

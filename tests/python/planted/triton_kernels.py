@@ -3033,4 +3033,32 @@ pull[(1,)](x, slots, out, 64, world)
 torch.cuda.synchronize()
 print(out.sum())
 """,
+    "histogram whose offsets one block makes": """
+@triton.jit
+def k(keys, hist, offs, bar, out, N: tl.constexpr, B: tl.constexpr, G: tl.constexpr):
+    pid = tl.program_id(0)
+    key = tl.load(keys + pid * N + tl.arange(0, N))
+    tl.atomic_add(hist + key, 1, sem="relaxed")  #! no barrier, one less
+    tl.debug_barrier()
+    tl.atomic_add(bar, 1, sem="acq_rel")
+    need = G
+    need = G - 1  #+ one less
+    if pid == 0:
+        while tl.atomic_add(bar, 0, sem="acquire") < need: pass  #- no barrier  #! one less
+        tl.debug_barrier()
+        b = tl.arange(0, B)
+        h = tl.load(hist + b)  #! no barrier, one less
+        tl.store(offs + b, tl.cumsum(h, 0) - h)  #! no second barrier
+        tl.debug_barrier()
+        tl.atomic_add(bar, G, sem="release")
+    while tl.atomic_add(bar, 0, sem="acquire") < 2 * G: pass  #- no second barrier
+    tl.debug_barrier()
+    at = tl.atomic_add(offs + key, 1, sem="relaxed")  #! no second barrier
+    tl.store(out + at, key)  #! no second barrier
+keys = (torch.arange(64) % 4).to(torch.int32).cuda()
+hist, offs, bar, out = (torch.zeros(n, dtype=torch.int32).cuda() for n in (4, 4, 1, 64))
+k[(4,)](keys, hist, offs, bar, out, 16, 4, 4)
+torch.cuda.synchronize()
+assert out.sum() == 96
+""",
 }
