@@ -132,6 +132,10 @@ func (c *Context) Some(on bool) {
 	c.some = on
 }
 
+// Shares says whether from now on the words that the program changes atomically on other ranks are shared out among its
+// threads: what they have done one of them may tell of after the next [Context.Meet] only.
+func (c *Context) Shares(on bool) { c.shared = on }
+
 // joined notes that the program has heard something. Where all threads have, they have waited for each other, as far as
 // the checker knows.
 func (c *Context) joined(knows clock) {
@@ -205,7 +209,9 @@ func (c *Context) Meet() {
 	k, threads := c.machine().check, &c.pe.pipes[Store].agent
 	k.learn(&c.scalar().agent, threads.now)
 	k.learn(threads, c.scalar().now)
-	c.apart, c.fences.met = nil, c.fences.heard.Clone()
+	f := &c.fences
+	f.heard = k.union(f.heard.Clone(), f.each)
+	c.apart, f.met, f.each = nil, f.heard.Clone(), nil
 }
 
 // Scatter sends bytes to memory of another rank, where the runs take them one after another: a store, which lands later

@@ -3061,4 +3061,27 @@ k[(4,)](keys, hist, offs, bar, out, 16, 4, 4)
 torch.cuda.synchronize()
 assert out.sum() == 96
 """,
+    "sums at an owner by atomics of peers, counted": """
+@triton_dist.jit
+def k(x, acc, count, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for p in range(W):
+        tl.atomic_add(dl.symm_at(acc, p) + i, tl.load(x + p * N + i), sem="relaxed", scope="sys")  #! *
+        __syncthreads()  #- no sync
+        if tid(0) == 0: atomic_add(dl.symm_at(count, p), 1, scope="sys", semantic="release")
+    need = W * call
+    need = W * call - 1  #+ one less
+    if tid(0) == 0:
+        while ld_acquire(count, "sys") < need: pass  #- no wait  #! one less
+    __syncthreads()
+    tl.store(out + i, tl.load(acc + i))  #! *
+x, acc, count, out = torch.ones(32 * world).cuda(), sym(32), cleared(1, torch.int32), torch.zeros(32).cuda()
+for call in range(1, 3):
+    acc.fill_(0)  #! no sync, no wait
+    nvshmem_barrier_all_on_stream()
+    k[(1,)](x, acc, count, out, call, 32, world)
+torch.cuda.synchronize()
+assert out.sum().item() == 32 * world
+""",
 }
