@@ -120,6 +120,17 @@ func PrimAttach(machine int64, name string, rank int, address int64, bytes int) 
 	return host.Keep(m, w), nil
 }
 
+// PrimShare is prim.Window.Share.
+func PrimShare(window int64, at int) (err error) {
+	defer host.Guard(&err)
+	w, err := host.PartOf[*prim.Window](window, "window")
+	if err != nil {
+		return err
+	}
+	w.Object.Share(at)
+	return nil
+}
+
 // PrimAddress is where a byte of a window is in the memory of a rank.
 func PrimAddress(window int64, rank, offset int) (address int64, err error) {
 	defer host.Guard(&err)

@@ -172,6 +172,16 @@ func PrimSome(program int64, on bool) (err error) {
 	return err
 }
 
+// PrimShares is prim.Context.Shares.
+func PrimShares(program int64, on bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Shares(on)
+	}
+	return err
+}
+
 // PrimDerives is prim.Context.Derives.
 func PrimDerives(program, wordAt int64, wordBytes int) (err error) {
 	defer host.Guard(&err)

@@ -94,7 +94,7 @@ func (c *cell) has(w *access, tells clock, others bool) {
 func (k *checker) finds(p place, look *access) {
 	p.hasFlags = p.hasFlags || look.flagged
 	c := p.cell()
-	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+	p.each(func(x *stretch[accesses]) {
 		switch w := x.of.write; {
 		case w == nil || !w.carries(look):
 		case look.flagged:

@@ -169,6 +169,43 @@ func (m *Machine) running(j *Job) int {
 	return n
 }
 
+// otherRankCause is a wait for a word that nobody has signalled, while the same word of one other rank has been, by a rank that has
+// signalled nothing to the waiter's, and nobody waits for it there.
+func (m *Machine) otherRankCause() string {
+	for _, c := range m.live {
+		x := c.word()
+		if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
+			continue
+		}
+		if _, found := x.signalled[x.lo]; found {
+			continue
+		}
+		if at, by := x.astray(); by != nil {
+			return fmt.Sprintf("a signal has gone to another rank: rank %d waits at %v for the word at +%d of its %s, to which no signal has come, and the %s of rank %d "+
+				"at %v has come to that of rank %d, which does not wait for it", x.rank, x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at)
+		}
+	}
+	return ""
+}
+
+// astray is a signal to the waiter's word on another rank, which nobody has heard there, and that rank: the only one of a rank
+// that has signalled nothing to the waiter's; nil for none.
+func (x *waiter) astray() (at int, by *origin) {
+	for _, rank := range x.window.Ranks {
+		r := x.window.on(rank)
+		s, found := r.signalled[x.lo]
+		if !found || rank == x.rank {
+			continue
+		}
+		awaited := r.heard[x.lo] || slices.ContainsFunc(r.waiters, func(y *waiter) bool { return y.lo == x.lo })
+		if by != nil || awaited || s.mixed || slices.Contains(x.region.signallers, s.by.rank()) {
+			return 0, nil
+		}
+		at, by = rank, s.by
+	}
+	return at, by
+}
+
 // otherWordCause is a wait for a word that nobody has signalled, while signals have come to others of the window for which
 // nobody waits, or to one of them those of several ranks.
 func (m *Machine) otherWordCause() string {

@@ -30,6 +30,10 @@ func TestCauses(t *testing.T) {
 			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
 			c.Wait(x.word(c.Rank(), 1), prim.GE, 1)
 		}},
+		{"another rank", "of rank 1 at causes_test.go:34 has come to that of rank 0, which does not wait for it", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Signal(x.word([]int{1, 0, 0}[c.Rank()], c.Rank()), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), (c.Rank()+2)%3), prim.GE, 1)
+		}},
 		{"one word for all", "has come to that at +0, as have those of other ranks", prim.Task{}, func(x *lab, c *prim.Context) {
 			for r := range 3 {
 				c.Signal(x.word(r, 0), prim.Add, 1)

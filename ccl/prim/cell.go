@@ -253,7 +253,7 @@ func (k *checker) unset(p place, o *origin, knows clock) {
 		return
 	}
 	set := false
-	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+	p.each(func(x *stretch[accesses]) {
 		set = set || x.of.write != nil || slices.ContainsFunc(x.of.others, func(a *access) bool { return a.kind.changes() && knows.Knows(a.moment) })
 	})
 	if !set {

@@ -221,14 +221,14 @@ func (k *checker) hostWrites(p place) {
 		return
 	}
 	at := k.host.advance()
-	overwrite(&p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, moment: at, kind: writes, lo: p.lo, hi: p.hi})
+	p.overwrite(&access{origin: &origin{what: "write by the host"}, moment: at, kind: writes, lo: p.lo, hi: p.hi})
 }
 
 // holds notes that memory of a rank has its bytes from before it was attached, which may be while programs run that use it
 // from then on: all come after that.
 func (k *checker) holds(p place) {
 	if k != nil {
-		overwrite(&p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, kind: writes, lo: p.lo, hi: p.hi})
+		p.overwrite(&access{origin: &origin{what: "write by the host"}, kind: writes, lo: p.lo, hi: p.hi})
 	}
 }
 
@@ -267,12 +267,12 @@ func (k *checker) note(p place, a *access, knows clock) {
 	}
 	var clashing, before *access
 	unwritten := -1
-	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+	p.each(func(x *stretch[accesses]) {
 		if clashing == nil {
 			clashing, before = x.of.conflict(a, knows), x.of.write
 		}
 		if a.looks(p) && unwritten < 0 && !x.of.written() {
-			unwritten = x.lo
+			unwritten = x.lo - p.shift
 		}
 		if a.pe != nil && len(a.pe.doubts) > 0 {
 			k.lookOut(a, &x.of)
@@ -284,7 +284,7 @@ func (k *checker) note(p place, a *access, knows clock) {
 		}
 	})
 	if a.kind == writes {
-		overwrite(&p.shadow, p.lo, p.hi, a)
+		p.overwrite(a)
 		p.rewritten()
 	}
 	if clashing != nil {
@@ -295,8 +295,13 @@ func (k *checker) note(p place, a *access, knows clock) {
 	}
 }
 
-// freed forgets a region.
-func (k *checker) freed(r *region) { r.shadow, r.cells = newShadow(), nil }
+// freed forgets a region. What is the host's may be something else later.
+func (k *checker) freed(r *region) {
+	if r.shared {
+		r.shadow.replace(r.shift, r.shift+len(r.bytes), func(accesses) accesses { return accesses{} })
+	}
+	r.shadow, r.shift, r.cells = newShadow(), 0, nil
+}
 
 // settle notes that all that has happened is over for whatever comes next.
 func (k *checker) settle() {

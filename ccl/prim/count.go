@@ -208,12 +208,15 @@ func (d *doubt) reliedOn(x *accesses, by accessKind) *access {
 		return x.write
 	}
 	for _, o := range x.others {
-		if (o.kind == adds && !by.isAtomic() || o.kind == reads && by == writes) && d.relies(o) {
+		if (o.addsUp() && !by.isAtomic() || o.kind == reads && by == writes) && d.relies(o) {
 			return o
 		}
 	}
 	return nil
 }
+
+// addsUp says whether it is an atomic change of which the result is a sum, or a maximum, with others.
+func (a *access) addsUp() bool { return a.kind == adds || a.kind == swaps && !a.idle }
 
 // relies says whether an access is known to be over by the unsure signal only.
 func (d *doubt) relies(on *access) bool {

@@ -176,7 +176,7 @@ func (m *Machine) Cause(later func(rank int) string) string {
 	dispatch := func() string { return m.dispatchCause(later) }
 	for _, find := range []func() string{
 		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.gridCause, m.endedCause, m.ownGridCause,
-		m.skippedCause, m.otherWordCause,
+		m.skippedCause, m.otherRankCause, m.otherWordCause,
 	} {
 		if text := find(); text != "" {
 			return text

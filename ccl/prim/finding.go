@@ -164,6 +164,9 @@ func (k *checker) race(p place, x clash, knows clock) {
 	x.awaited = p.isAwaited(lo, hi)
 	f := Finding{Where: p.at(lo), First: x.a.end(), Second: x.b.end()}
 	f.Kind, f.Missing = x.diagnose(p.rank, knows)
+	if p.shared && x.a.job != x.b.job {
+		f.Missing = fmt.Sprintf("nothing orders the two tasks, %q and %q: one has to follow the other one, by the tags with which they are given these bytes", x.a.name, x.b.name)
+	}
 	k.report(f)
 }
 
@@ -305,11 +308,15 @@ func samePE(a, b *access) string {
 // overtaken says how a signal overtakes a write.
 func overtaken(write, other *access) string {
 	how := "a fence or a quiet is missing between the two, or one put with signal instead of them"
-	signal := "what it was told"
-	if o := other.pe.heardOf(write.rank()); o != nil {
+	signal, afar := "what it was told", "; where the signal goes to another rank than the data, a quiet, for a fence orders what goes to one"
+	switch o := other.pe.heardOf(write); {
+	case o == nil:
+		how += afar
+	case o.rank() == write.rank():
 		signal = fmt.Sprintf("the %s at %v", o.what, o.site)
-	} else {
-		how += "; where the signal goes to another rank than the data, a quiet, for a fence orders what goes to one"
+	default:
+		signal = fmt.Sprintf("the %s of rank %d at %v", o.what, o.rank(), o.site)
+		how = fmt.Sprintf("rank %d has told others than rank %d, so that a quiet is missing before that, for a fence orders what goes to one rank", write.rank(), other.rank())
 	}
 	switch {
 	case write.pipe == Store && write.job.Threads > 0:
@@ -351,9 +358,20 @@ func (p *pe) staleOf(rank int) *staleWait {
 	return nil
 }
 
-func (p *pe) heardOf(rank int) *origin {
+// heardOf is a signal that the PE has heard and whose sender knew that a write was issued, if there is one from the writer's own
+// rank; nil for none.
+func (p *pe) heardOf(write *access) *origin {
 	if p == nil {
 		return nil
 	}
-	return p.heard[rank]
+	tells := func(rank int) bool { o := p.heard[rank]; return o != nil && o.known.Knows(write.issue) }
+	if tells(write.rank()) {
+		return p.heard[write.rank()]
+	}
+	for rank := range p.machine.ranks {
+		if tells(rank) {
+			return p.heard[rank]
+		}
+	}
+	return nil
 }

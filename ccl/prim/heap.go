@@ -36,12 +36,14 @@ type region struct {
 	storage    *tensor.Storage
 	bytes      []byte
 	waiters    []*waiter
-	shadow     shadow
+	shadow     *shadow           // of its own, or that of the host's memory
+	shift      int               // where its first byte is there
 	signallers []int             // ranks that have changed words here
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
 	heard      map[int]bool      // by offset: a wait for the word has been satisfied
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
 	hasFlags   bool              // somebody has looked at data with flags here
+	shared     bool              // it is the host's, see [Window.Share]
 	mirror     func(Mirrored)
 }
 
@@ -52,6 +54,14 @@ type place struct {
 }
 
 func (p place) data() []byte { return p.bytes[p.lo:p.hi] }
+
+// each calls visit for what the checker knows of the place.
+func (p place) each(visit func(x *stretch[accesses])) {
+	p.shadow.each(p.lo+p.shift, p.hi+p.shift, visit)
+}
+
+// overwrite notes a write of the place.
+func (p place) overwrite(a *access) { overwrite(p.shadow, p.lo+p.shift, p.hi+p.shift, a) }
 
 // shares says whether two places have bytes in common.
 func (p place) shares(other place) bool {
@@ -107,6 +117,13 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	m.check.holds(place{w.on(rank), 0, len(data)})
 	m.windows = append(m.windows, w)
 	return w, nil
+}
+
+// Share says that a window that has been attached is memory of the host from a place on: other windows, of any rank, may be of the
+// same bytes, and whatever programs do there may conflict.
+func (w *Window) Share(at int) {
+	r := w.regions[0]
+	r.shadow, r.shift, r.shared, r.zeroed = w.machine.hosts, at, true, true
 }
 
 // AttachAll is Attach for bytes on several ranks, which get one offset: a window. They are of one length. written says

@@ -409,3 +409,77 @@ func TestAtomicDataIsNoSignal(t *testing.T) {
 		}
 	}
 }
+
+// TestSignalsThatAnotherRankSendsOn puts data to rank 2 and tells rank 1, which tells rank 2: that takes a quiet, and the report
+// names what rank 2 has heard of it, not what it had heard of the sender before.
+func TestSignalsThatAnotherRankSendsOn(t *testing.T) {
+	err := checked(t, 3, 1, prim.Options{Fences: true}, func(x *lab, c *prim.Context) {
+		switch c.Rank() {
+		case 0:
+			c.Signal(x.word(2, 1), prim.Add, 1)
+			c.PutNBI(x.at(2, 0), x.at(0, 0), n)
+			c.Fence()
+			c.Signal(x.word(1, 0), prim.Add, 1)
+		case 1:
+			c.Wait(x.word(1, 0), prim.GE, 1)
+			c.Signal(x.word(2, 0), prim.Add, 1)
+		case 2:
+			c.Wait(x.word(2, 1), prim.GE, 1)
+			c.Wait(x.word(2, 0), prim.GE, 1)
+			c.Load(c.Tile(0, n), x.at(2, 0))
+		}
+	})
+	f := wantKind(t, err, prim.SignalOvertakes)
+	if f == nil {
+		return
+	}
+	for _, part := range []string{"rank 2 knows by the signal of rank 1 at ", "rank 0 has told others than rank 2, so that a quiet is missing"} {
+		if !strings.Contains(f.Missing, part) {
+			t.Errorf("%q lacks %q", f.Missing, part)
+		}
+	}
+}
+
+// TestBytesThatTwoRanksShare gives two tasks of two ranks bytes of a host that are partly the same, one after the other or not.
+func TestBytesThatTwoRanksShare(t *testing.T) {
+	for _, follows := range []bool{true, false} {
+		m := machine(t, 2, prim.Options{Check: true})
+		bytes := make([]byte, n+n/2)
+		var windows [2]*prim.Window
+		for r := range windows {
+			w, err := m.Attach("host", r, bytes[r*n/2:r*n/2+n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Share(1000 + r*n/2)
+			windows[r] = w
+		}
+		store := prim.Task{Name: "stores", Workers: []int{0}, Kernel: func(c *prim.Context) error {
+			c.Fill(c.Tile(0, n), 1)
+			c.PipeBarrier(prim.AllPipes)
+			c.Store(windows[0].At(0, 0), c.Tile(0, n))
+			return nil
+		}}
+		load := prim.Task{Name: "loads", Workers: []int{1}, Kernel: func(c *prim.Context) error {
+			c.Load(c.Tile(0, n), windows[1].At(1, 0))
+			return nil
+		}}
+		first, err := m.Submit(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if follows {
+			load.After = []*prim.Job{first}
+		}
+		if _, err := m.Submit(load); err != nil {
+			t.Fatal(err)
+		}
+		err = m.Run()
+		if follows && err != nil {
+			t.Error(err)
+		}
+		if !follows {
+			wantReport(t, wantKind(t, err, prim.UnorderedRead), "store by kernel \"stores\" on rank 0", "load by kernel \"loads\" on rank 1", "byte 0", "one has to follow the other one, by the tags")
+		}
+	}
+}

@@ -36,6 +36,7 @@ type Machine struct {
 	orders  *orders    // the same, when all orders are tried out
 	random  *rand.Rand // nil: nothing is moved
 	check   *checker   // nil: nothing is checked
+	hosts   *shadow    // of the host's memory, by its addresses
 
 	ranks   []*rank
 	windows []*Window // by offset
@@ -105,7 +106,7 @@ func New(c Config) *Machine {
 	if len(c.PEs) == 0 {
 		panic("prim: a machine needs at least one PE")
 	}
-	m := &Machine{Config: c, used: Granule, ranks: make([]*rank, len(c.PEs)), internal: internal{}, ran: map[string]bool{}}
+	m := &Machine{Config: c, used: Granule, ranks: make([]*rank, len(c.PEs)), internal: internal{}, ran: map[string]bool{}, hosts: newShadow()}
 	m.carrier = timed{m}
 	if c.Reorder {
 		m.random = rand.New(rand.NewPCG(c.Seed, 0))

@@ -304,26 +304,3 @@ func TestSourceOfAPutIsWritten(t *testing.T) {
 	f := wantKind(t, x.Run(), prim.UnorderedRead)
 	wantReport(t, f, "put_nbi by", "store by", "may still read the bytes: a quiet is missing after it")
 }
-
-// Who is told by a third rank, of data behind which there is a fence, is told what a fence does not do.
-func TestFenceForAnotherRank(t *testing.T) {
-	x := newLab(t, 3, prim.Options{Check: true})
-	x.Launch("relay", func(c *prim.Context) error {
-		switch c.Rank() {
-		case 0:
-			c.PutNBI(x.at(2, 0), x.at(0, staged), n)
-			c.Fence()
-			c.Signal(x.word(1, 0), prim.Add, 1)
-		case 1:
-			c.Wait(x.word(1, 0), prim.GE, 1)
-			c.Signal(x.word(2, 0), prim.Add, 1)
-		case 2:
-			c.Wait(x.word(2, 0), prim.GE, 1)
-			c.Load(c.Tile(0, n), x.at(2, 0))
-		}
-		return nil
-	})
-	if err := x.Run(); err == nil || !strings.Contains(err.Error(), "where the signal goes to another rank than the data, a quiet") {
-		t.Errorf("%v, want what a quiet is for", err)
-	}
-}

@@ -5,22 +5,33 @@ import "fmt"
 // fences is what a program's fences do for atomic uses that order nothing themselves.
 type fences struct {
 	heard clock    // what those knew whose bytes they saw, for the next fence
+	met   clock    // as much of it as was before the last barrier of the program's threads
+	each  clock    // the same of looks that they have shared out, since that barrier: each of them has heard its own
 	told  clock    // what the program knew at the last one, or when it began
 	looks []*loose // since the last one
 }
 
-// fenced notes a fence of a program of threads: others have no uses that order nothing.
+// fenced notes a fence of a program of threads: others have no uses that order nothing. Where only some of the threads have
+// it, the others may have theirs yet: it hears for them what was looked at before they have met.
 func (c *Context) fenced() {
 	if c.job.Threads == 0 {
 		return
 	}
 	k, a, f := c.machine().check, &c.scalar().agent, &c.fences
 	k.learn(a, f.heard)
-	f.heard, f.told = nil, k.release(a)
+	f.told = k.release(a)
 	for _, l := range f.looks {
 		l.fenced = true
 	}
 	f.looks = nil
+	if c.some {
+		return
+	}
+	if c.apart != nil {
+		c.apart.Join(f.met)
+	}
+	k.learn(&c.pe.pipes[Store].agent, f.each)
+	f.heard, f.met, f.each = nil, nil, nil
 }
 
 // loose is an atomic use that leaves out a half of what one may order: it does not tell, or does not hear.
@@ -77,8 +88,12 @@ func (c *Context) hear(o *origin, p place, use Use, knows clock) clock {
 
 // listen keeps for the next fence what a look has not heard.
 func (c *Context) listen(o *origin, cell *cell, use Use, knows clock) {
-	f := &c.fences
-	f.heard = c.machine().check.union(f.heard.Clone(), knows)
+	f, k := &c.fences, c.machine().check
+	if c.shared {
+		f.each = k.union(f.each.Clone(), knows)
+	} else {
+		f.heard = k.union(f.heard.Clone(), knows)
+	}
 	l := &loose{origin: o, cell: cell, use: use, left: knows, looks: true}
 	f.looks = append(f.looks, l)
 	c.pe.noteLoose(l)

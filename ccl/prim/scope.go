@@ -34,7 +34,7 @@ func (c *Context) Narrow(what string, w Word, s Scope) {
 // narrow notes a use of a word that is for a program's own threads only, and finds uses of others that it may meet.
 func (k *checker) narrow(p place, o *origin) {
 	p.cell().narrow = o
-	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+	p.each(func(x *stretch[accesses]) {
 		for _, other := range x.of.others {
 			if other.kind.isAtomic() {
 				k.meet(p, o, other.origin)

@@ -31,6 +31,7 @@ type access struct {
 	flagged bool      // a look that takes data and their flags at once
 	loaded  bool      // a load of a word that is signalled
 	vain    bool      // and its program waits for the word to change
+	idle    bool      // an atomic use that has left the word as it was, and so have those that it stands for
 }
 
 // keptReads bounds how many reads a write remembers.
@@ -54,8 +55,8 @@ type accesses struct {
 	others []*access // since then: the last read and atomic access of each lane
 }
 
-func newShadow() shadow {
-	return shadow{clone: func(x accesses) accesses { return accesses{x.write, slices.Clone(x.others)} }}
+func newShadow() *shadow {
+	return &shadow{clone: func(x accesses) accesses { return accesses{x.write, slices.Clone(x.others)} }}
 }
 
 // overwrite notes a write of the bytes from lo up to hi.
@@ -67,6 +68,7 @@ func overwrite(s *shadow, lo, hi int, a *access) {
 func (x *accesses) note(a *access) {
 	for i, o := range x.others {
 		if o.Lane == a.Lane && o.kind == a.kind {
+			a.idle = a.idle && o.idle
 			x.others[i] = a
 			return
 		}

@@ -35,11 +35,11 @@ func TestSpansAreWhatTheirBytesAre(t *testing.T) {
 			a := &access{moment: moment{Lane: int32(rng.IntN(3)), Tick: uint32(step)}, kind: accessKind(rng.IntN(3)), lo: lo, hi: lo + 1 + rng.IntN(64-lo)}
 			want.note(a)
 			if a.kind == writes {
-				overwrite(&s, a.lo, a.hi, a)
+				overwrite(s, a.lo, a.hi, a)
 			} else {
 				s.each(a.lo, a.hi, func(x *stretch[accesses]) { x.of.note(a) })
 			}
-			compare(t, seed, &s, &want)
+			compare(t, seed, s, &want)
 		}
 	}
 }

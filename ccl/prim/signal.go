@@ -378,11 +378,19 @@ func (c *Context) Fetch(w Word) int64 {
 
 // atomic changes a word and waits for its old value. It lands in order with what else the program itself sends.
 func (c *Context) atomic(what string, w Word, kind accessKind, change func(int64) (int64, bool)) int64 {
-	o, e, m := c.origin(what, Scalar), &Event{}, c.machine()
+	threads := c.shared
+	o, e, m := c.origin(what, pipeOf(threads)), &Event{}, c.machine()
 	s := c.message(o, c.wordAt(w))
+	if threads {
+		s.posted, _ = c.acts(o)
+	}
 	o.look = c.derivedAt(w.Addr)
 	s.signal = &signalling{word: s.dst, kind: kind, change: change, reply: func(old int64, knows clock) {
 		e.value, e.clock = old, c.hear(o, s.dst, w.Use, knows)
+		if threads {
+			m.check.learn(&c.pe.pipes[Store].agent, e.clock)
+			e.clock = nil
+		}
 		m.carrier.send(c.pe.memoryOf(s.dst.rank), c.pe.device, headerBytes, m.effect(o, func() { m.finish(e) }))
 	}}
 	c.tell(s, w.Use)

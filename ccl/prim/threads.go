@@ -132,6 +132,10 @@ func (c *Context) Some(on bool) {
 	c.some = on
 }
 
+// Shares says whether from now on the words that the program changes atomically on other ranks are shared out among its
+// threads: what they have done one of them may tell of after the next [Context.Meet] only.
+func (c *Context) Shares(on bool) { c.shared = on }
+
 // joined notes that the program has heard something. Where all threads have, they have waited for each other, as far as
 // the checker knows.
 func (c *Context) joined(knows clock) {
@@ -168,6 +172,7 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 	default:
 		by.listen(a.origin, c, use, c.clock)
 	}
+	a.idle = p.isWord() && !p.turned(c)
 	k.note(p, a, after)
 	if !use.tells() {
 		tells = by.fences.told
@@ -204,7 +209,9 @@ func (c *Context) Meet() {
 	k, threads := c.machine().check, &c.pe.pipes[Store].agent
 	k.learn(&c.scalar().agent, threads.now)
 	k.learn(threads, c.scalar().now)
-	c.apart = nil
+	f := &c.fences
+	f.heard = k.union(f.heard.Clone(), f.each)
+	c.apart, f.met, f.each = nil, f.heard.Clone(), nil
 }
 
 // Scatter sends bytes to memory of another rank, where the runs take them one after another: a store, which lands later
@@ -397,7 +404,7 @@ func (k *checker) unlike(p place, by *Context) {
 	if k == nil {
 		return
 	}
-	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
+	p.each(func(x *stretch[accesses]) {
 		for _, look := range x.of.others {
 			if look.loaded && look.isBy(by.job, by.block) {
 				look.vain = true

@@ -638,6 +638,55 @@ func TestWhatSomeThreadsHear(t *testing.T) {
 	}
 }
 
+// TestFencesAfterALookOfSomeThreads lets one thread look at a word, relaxed, and all threads load once they have met: the fence
+// is to be before they meet, or all of them have one; also where one of them has had its own before.
+func TestFencesAfterALookOfSomeThreads(t *testing.T) {
+	fence := func(some bool) func(*prim.Context) {
+		return func(c *prim.Context) { c.Some(some); c.Fence(); c.Some(false) }
+	}
+	meet, one, all := (*prim.Context).Meet, fence(true), fence(false)
+	cases := []struct {
+		after []func(*prim.Context)
+		right bool
+	}{
+		{[]func(*prim.Context){one, meet}, true},
+		{[]func(*prim.Context){meet, all}, true},
+		{[]func(*prim.Context){meet, one, all}, true},
+		{[]func(*prim.Context){meet, one, meet}, true},
+		{[]func(*prim.Context){meet}, false},
+		{[]func(*prim.Context){meet, one}, false},
+		{[]func(*prim.Context){all}, false},
+		{[]func(*prim.Context){one, all}, false},
+	}
+	for i, x := range cases {
+		m, w := over(t, 2, prim.Options{Check: true})
+		word := prim.Run{Addr: w.At(1, 0), Bytes: 8}
+		run := func(c *prim.Context) error {
+			if c.Rank() == 0 {
+				c.Put(w.At(1, 64), w.At(0, 64), 8)
+				c.Fence()
+				c.Signal(prim.I64(word.Addr), prim.Add, 1)
+				return nil
+			}
+			c.Watch([]prim.Run{word}, make([]byte, 8), "a test")
+			c.Some(true)
+			c.Gather("look", []prim.Run{word}, prim.RelaxedLook, false)
+			c.Some(false)
+			for _, f := range x.after {
+				f(c)
+			}
+			c.Gather("load", []prim.Run{{Addr: w.At(1, 64), Bytes: 8}}, prim.PlainLook, true)
+			return nil
+		}
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "looks", Kernel: run, Workers: []int{r}, Threads: 32})
+		}
+		if err := m.Run(); (err == nil) != x.right {
+			t.Errorf("case %d: %v", i, err)
+		}
+	}
+}
+
 // TestAFenceBeforeAnOwnWord puts data into the memory of a program's own rank, and sets a word there in place: another program
 // that waits for the word finds the data where the first one has waited for what it had sent there.
 func TestAFenceBeforeAnOwnWord(t *testing.T) {

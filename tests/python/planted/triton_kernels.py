@@ -2993,4 +2993,95 @@ k[(2,)](words, data, out, 64)
 torch.cuda.synchronize()
 assert out[64:].tolist() == list(range(64))
 """,
+    "relaxed looks of some threads, fences of all": """
+@triton_dist.jit
+def k(x, mine, flag, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    tl.store(mine + i, tl.load(x + i) + me)  #! *
+    __syncthreads()
+    membar("sys")
+    if tid(0) < W: st(dl.symm_at(flag, tid(0)) + me, 1, scope="sys", semantic="relaxed")
+    if tid(0) < W:
+        while ld(flag + tid(0), "sys", "relaxed") != 1: pass
+    __syncthreads()  #- no sync
+    membar("sys")  #- fence of one
+    if tid(0) == 0: membar("sys")  #+ fence of one
+    for r in range(W):
+        tl.store(out + r * N + i, tl.load(dl.symm_at(mine, r) + i))  #! *
+mine, flag = sym(64), cleared(world, torch.int32)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64 * world).cuda()
+k[(1,)](x, mine, flag, out, 64, world)
+nvshmem_barrier_all_on_stream()
+print(out.sum())
+""",
+    "gets of one thread": """
+@triton_dist.jit
+def pull(x, slots, out, N: tl.constexpr, W: tl.constexpr):
+    j = tl.arange(0, N * W)
+    if tid(0) == 0:
+        for r in range(W):
+            shmem.getmem_nbi(slots + r * N, x, N * 4, r)  #! *
+        shmem.quiet()  #- no quiet
+    __syncthreads()  #- no sync
+    tl.store(out + j, tl.load(slots + j))  #! *
+x, slots, out = sym(64), sym(64 * world), torch.zeros(64 * world).cuda()
+x.fill_(rank)
+nvshmem_barrier_all_on_stream()
+pull[(1,)](x, slots, out, 64, world)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "histogram whose offsets one block makes": """
+@triton.jit
+def k(keys, hist, offs, bar, out, N: tl.constexpr, B: tl.constexpr, G: tl.constexpr):
+    pid = tl.program_id(0)
+    key = tl.load(keys + pid * N + tl.arange(0, N))
+    tl.atomic_add(hist + key, 1, sem="relaxed")  #! no barrier, one less
+    tl.debug_barrier()
+    tl.atomic_add(bar, 1, sem="acq_rel")
+    need = G
+    need = G - 1  #+ one less
+    if pid == 0:
+        while tl.atomic_add(bar, 0, sem="acquire") < need: pass  #- no barrier  #! one less
+        tl.debug_barrier()
+        b = tl.arange(0, B)
+        h = tl.load(hist + b)  #! no barrier, one less
+        tl.store(offs + b, tl.cumsum(h, 0) - h)  #! no second barrier
+        tl.debug_barrier()
+        tl.atomic_add(bar, G, sem="release")
+    while tl.atomic_add(bar, 0, sem="acquire") < 2 * G: pass  #- no second barrier
+    tl.debug_barrier()
+    at = tl.atomic_add(offs + key, 1, sem="relaxed")  #! no second barrier
+    tl.store(out + at, key)  #! no second barrier
+keys = (torch.arange(64) % 4).to(torch.int32).cuda()
+hist, offs, bar, out = (torch.zeros(n, dtype=torch.int32).cuda() for n in (4, 4, 1, 64))
+k[(4,)](keys, hist, offs, bar, out, 16, 4, 4)
+torch.cuda.synchronize()
+assert out.sum() == 96
+""",
+    "sums at an owner by atomics of peers, counted": """
+@triton_dist.jit
+def k(x, acc, count, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for p in range(W):
+        tl.atomic_add(dl.symm_at(acc, p) + i, tl.load(x + p * N + i), sem="relaxed", scope="sys")  #! *
+        __syncthreads()  #- no sync
+        if tid(0) == 0: atomic_add(dl.symm_at(count, p), 1, scope="sys", semantic="release")
+    need = W * call
+    need = W * call - 1  #+ one less
+    if tid(0) == 0:
+        while ld_acquire(count, "sys") < need: pass  #- no wait  #! one less
+    __syncthreads()
+    tl.store(out + i, tl.load(acc + i))  #! *
+x, acc, count, out = torch.ones(32 * world).cuda(), sym(32), cleared(1, torch.int32), torch.zeros(32).cuda()
+for call in range(1, 3):
+    acc.fill_(0)  #! no sync, no wait
+    nvshmem_barrier_all_on_stream()
+    k[(1,)](x, acc, count, out, call, 32, world)
+torch.cuda.synchronize()
+assert out.sum().item() == 32 * world
+""",
 }

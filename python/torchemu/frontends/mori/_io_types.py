@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import warnings
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
@@ -196,5 +197,12 @@ class TransferStatus:
         return self._message
 
     def Wait(self) -> StatusCode:  # noqa: N802
-        """Blocks the host until it is over, and returns how it stands."""
-        return self._look(wait=True)
+        """Blocks the host until it is over, and returns how it stands. One that has failed is a warning, too: who waits
+        for it may go on with memory to which nothing has come."""
+        code = self._look(wait=True)
+        if code >= StatusCode.ERR_INVALID_ARGS:
+            context = runtime.current()
+            file, line, _ = context.world.place()
+            text = f"rank {context.rank} waits for a transfer that has failed with {code.name}: {self._message}"
+            warnings.warn_explicit(text, RuntimeWarning, file, line)
+        return code

@@ -174,7 +174,9 @@ class ChipMemory:
             return 0
         if key not in self._attached:
             _host_memory.storage_at(tensor.data, tensor.nbytes(), "a task's tensor")  # waits for what is under way
-            self._attached[key] = go.PrimAttach(self._machine, f"host tensor {tensor.shapes}", rank, *key[1:])
+            window = go.PrimAttach(self._machine, f"host tensor {tensor.shapes}", rank, *key[1:])
+            go.PrimShare(window, tensor.data)
+            self._attached[key] = window
         return int(go.PrimAddress(self._attached[key], rank, 0))
 
     def detach(self) -> None:

@@ -253,10 +253,9 @@ def changed_words(
     if any(rank_of(a) != program.launch.rank for a in flat.tolist()):
         if use in (_access.ATOMIC, _access.RELEASES):
             program.fence()
-        return np.array(
-            [_far(program, name, a, [v[i] for v in values], kind, use) for i, a in enumerate(flat.tolist())],
-            kind.numpy,
-        )
+        with program.sharing(threads):
+            found = [_far(program, name, a, [v[i] for v in values], kind, use) for i, a in enumerate(flat.tolist())]
+        return np.array(found, kind.numpy)
     change = _changed(name, kind) if name != "cas" else None
 
     def operate(i: int, old: Any) -> Any:

@@ -336,6 +336,19 @@ class Block(Program):
         self.flush()
         go.PrimSome(self.handle, False)
 
+    @contextmanager
+    def sharing(self, threads: bool) -> Iterator[None]:
+        """Returns a context in which the program's threads, if all take part, have shared out the words of peers that
+        it changes."""
+        if not (threads and self.checks):
+            yield
+            return
+        self.flush()
+        go.PrimShares(self.handle, True)
+        yield
+        self.flush()
+        go.PrimShares(self.handle, False)
+
     def warps(self) -> np.ndarray:
         """Returns the numbers of the warps that have an active thread."""
         return np.flatnonzero(self.active().reshape(-1, 32).any(1)) if self.threads % 32 == 0 else np.zeros(1, int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,19 @@ def _put_one(program: Block, what: str, later: bool, move: tuple[int, int, int],
         return
     if later and not _granules.is_symmetric(program, source):
         program.landing = True
-    program.call(go.PrimPut, to, source, n, not later, word, 8 if word else 0, op, value)
+    with _naming(program, what, {"source": source, "dest": to}, n):
+        program.call(go.PrimPut, to, source, n, not later, word, 8 if word else 0, op, value)
+
+
+@contextmanager
+def _naming(program: Block, what: str, places: dict[str, int], n: int) -> Iterator[None]:
+    """Returns a context whose errors name the first of the places that has not so many bytes."""
+    try:
+        yield
+    except ValueError as error:
+        parts = {name: program.part(at) for name, at in places.items()}
+        which = [name for name, part in parts.items() if part is None or places[name] + n > part.end]
+        raise ValueError(f"{', '.join([what, *which[:1]])}: {error}") from None
 
 
 def _warn(program: Block, address: int, nbytes: int) -> None:
@@ -206,7 +219,9 @@ def get(what: str, group: str, later: bool, dest: Any, source: Any, nbytes: Any,
         if n < 0:
             raise ValueError(f"{what} of {n} bytes")
         if n:
-            program.call(go.PrimGet, a, on(program, b, peer), n, not later)
+            far = on(program, b, peer)
+            with _naming(program, what, {"source": far, "dest": a}, n):
+                program.call(go.PrimGet, a, far, n, not later)
             program.landing = program.landing or later
     meet(group)
 
@@ -300,10 +315,11 @@ def order(kind: str) -> None:
     """Waits for, or fences, what the program has sent."""
     program = current()
     program.pay()
-    if kind == "fence":
-        program.fence()
-    else:
-        program.call(go.PrimOrder, kind)
+    with program.hearing():
+        if kind == "fence":
+            program.fence()
+        else:
+            program.call(go.PrimOrder, kind)
 
 
 # -- teams

@@ -95,7 +95,8 @@ def fence(semantic: Any = None, scope: Any = None) -> None:
     program = current()
     program.pay()
     if plain(scope) not in ("cta", "block"):
-        program.fence()
+        with program.hearing():
+            program.fence()
 
 
 def ld(ptr: Any, scope: Any = None, semantic: Any = None) -> tensor:

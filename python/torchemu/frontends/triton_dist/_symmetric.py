@@ -156,6 +156,11 @@ _whole: RankLocal[list[Any]] = RankLocal(list)
 """The tensors of all of a rank's symmetric memory, which stays until the run ends."""
 
 
+_theirs: RankLocal[dict[tuple[int, int, str], Any]] = RankLocal(dict)
+"""Tensors of peers' memory, by windows, ranks and dtypes: tables may have the addresses of some that the program has
+not kept."""
+
+
 def _kept(whole: Any) -> Buffer:
     _whole.get().append(whole)
     return chosen().buffer(whole)
@@ -177,12 +182,13 @@ def peer(tensor: Any, rank: int) -> Any:
         return tensor
     if context.node is not None and rank not in context.node:
         raise ValueError(f"memory of rank {rank} is not mapped on rank {context.rank}: they are on different nodes")
-    tensors = chosen()
-    nbytes = buffer.memory.nbytes
-    number = go.PrimWindowTensor(window, rank, buffer.dtype.name, (nbytes // buffer.dtype.itemsize,))
-    whole = tensors.of_core(context.world, Handle(number), buffer.dtype, (nbytes // buffer.dtype.itemsize,))
-    _windows.show(tensors.buffer(whole).memory, window, rank)
-    start = buffer.storage_offset()
+    tensors, theirs, key = chosen(), _theirs.get(), (window, rank, buffer.dtype.name)
+    if key not in theirs:
+        shape = (buffer.memory.nbytes // buffer.dtype.itemsize,)
+        number = go.PrimWindowTensor(window, rank, buffer.dtype.name, shape)
+        theirs[key] = tensors.of_core(context.world, Handle(number), buffer.dtype, shape)
+        _windows.show(tensors.buffer(theirs[key]).memory, window, rank)
+    whole, start = theirs[key], buffer.storage_offset()
     return whole[start : start + buffer.numel()].view(buffer.shape)
 
 

@@ -1,6 +1,7 @@
 """mori.io: transfers of two engines of a rank, and of engines of ranks on two nodes, each against what was sent."""
 
 import os
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -58,6 +59,12 @@ assert two.pop_inbound_transfer_status(f"one {rank}", uid) is None
 session = one.create_session(mine, theirs)
 assert session.alive() and session.batch_read((0, 32), (0, 32), (32, 34), session.allocate_transfer_uid()).Wait() == 0
 assert a.cpu().tolist()[:67] == [*b.cpu().tolist()[:66], 66]
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    beyond = session.write(90, 0, 11, session.allocate_transfer_uid())
+    assert one.wait_all([beyond], 60000) == StatusCode.ERR_INVALID_ARGS
+text = f"rank {rank} waits for a transfer that has failed with ERR_INVALID_ARGS: 11 bytes from 90 on are not in the 100"
+assert [str(w.message)[: len(text)] for w in said] == [text], said
 late = session.batch_read((0, 90), (0, 90), (32, 34), session.allocate_transfer_uid())
 assert late.Failed() and late.Code() == StatusCode.ERR_INVALID_ARGS and "34 bytes from 90 on" in late.Message()
 assert session.write(0, 0, 0, session.allocate_transfer_uid()).Wait() == StatusCode.SUCCESS

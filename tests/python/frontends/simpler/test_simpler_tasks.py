@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from conftest import OpenWorld
 from simpler_cases import ADD, IN, INOUT, NO_DEP, OUT, RUNTIME, called, domain, run, tensor, window, working, written
 
 import torchemu as torch
+from torchemu.errors import RaceError
 from torchemu.frontends.simpler.orchestrator import Orchestrator
 from torchemu.frontends.simpler.task_interface import DataType, TaskArgs, TensorArgType
 from torchemu.frontends.simpler.worker import RunTiming, Worker
@@ -69,6 +71,42 @@ def test_others_do_not_follow(
     """They begin at once, and so read what is there before."""
     open_world()
     np.testing.assert_array_equal(chain(reads, writes, tmp_path, offset), np.zeros(64 - offset))
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(IN, OUT), (NO_DEP, OUT), (IN, NO_DEP), (OUT, OUT)])
+def test_tasks_of_two_chips_that_no_tags_order_race(
+    reads: TensorArgType, writes: TensorArgType, tmp_path: Path, open_world: OpenWorld
+) -> None:
+    open_world().strictness = Strictness(check=True)
+    if (reads, writes) == (IN, OUT):
+        np.testing.assert_array_equal(chain(reads, writes, tmp_path), 4 * np.arange(1, 65))
+        return
+    with pytest.raises(RaceError) as caught:
+        chain(reads, writes, tmp_path)
+    said = str(caught.value)
+    for part in ("store by kernel", "on rank 0 at own_kernel.py", "load by kernel", "on rank 1 at own_kernel.py"):
+        assert part in said
+    assert "one has to follow the other one, by the tags with which they are given these bytes" in said
+
+
+@pytest.mark.parametrize("parts", [[slice(0, 32), slice(32, 64)], [slice(0, 64)]], ids=["parts", "whole"])
+def test_a_reader_of_a_whole_follows_only_the_maker_of_its_first_part(
+    parts: list[slice], tmp_path: Path, open_world: OpenWorld
+) -> None:
+    open_world().strictness = Strictness(check=True)
+    one, c, sums = tensor(np.ones(32)), torch.zeros(64), torch.zeros(64)
+
+    def build(orch: Orchestrator) -> None:
+        for i, part in enumerate((slice(0, 32), slice(32, 64))):
+            orch.submit_next_level(cid, called((one, IN), (one, IN), (c[part], OUT)), worker=i)
+        for part in parts:
+            orch.submit_next_level(cid, called((c[part], IN), (c[part], IN), (sums[part], OUT)), worker=0)
+
+    with working() as worker:
+        cid = worker.register(written(tmp_path, ADD))
+        races = pytest.raises(RaceError, match="one has to follow the other one")
+        with contextlib.nullcontext() if len(parts) == 2 else races:
+            run(worker, build)
 
 
 def test_makers_are_the_last_ones(tmp_path: Path, open_world: OpenWorld) -> None:

@@ -46,6 +46,15 @@ if os.environ["RANK"] == "0":
     rpc.shutdown()
 """
 
+REFERENCE_TO_ENDED = """
+import os
+import torch.distributed.rpc as rpc
+
+rpc.init_rpc("w" + os.environ["RANK"], rank=int(os.environ["RANK"]), world_size=2)
+if os.environ["RANK"] == "0":
+    rpc.remote("w1", max, (1, 2)).to_here()
+"""
+
 
 def report(folder, program, *options):
     """Runs a program on two ranks, which fail, and returns what is said of that."""
@@ -85,6 +94,11 @@ def test_a_future_that_nobody_sets_is_a_deadlock(tmp_path):
 @pytest.mark.slow
 def test_a_worker_that_has_ended_is_the_cause(tmp_path):
     assert "likely cause: rank 1 ended without what others wait for" in report(tmp_path, ENDED)
+
+
+@pytest.mark.slow
+def test_a_reference_to_a_worker_that_has_ended_says_so(tmp_path):
+    assert "name=w1) has shut down RPC, or ended: no message reaches it" in report(tmp_path, REFERENCE_TO_ENDED)
 
 
 @pytest.mark.slow

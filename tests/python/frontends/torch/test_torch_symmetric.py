@@ -44,6 +44,15 @@ def test_a_rank_reads_what_its_peers_have_written():
         handle.barrier()
 
 
+@torchemu.distributed(world_size=1, torch="real")
+def test_memory_is_zero_at_first():
+    started()
+    for n in (1, 7, 64, 1 << 16):
+        used = torch.full((n,), 7.0, device="cuda")
+        del used
+        assert torch.equal(symmetric.empty(n, device="cuda").cpu(), torch.zeros(n))
+
+
 @torchemu.distributed(world_size=2, torch="real")
 def test_words_are_set():
     rank, _, group = started()

@@ -202,6 +202,16 @@ def block_condition(x):
         tl.store(x, 1.0)
 
 
+@triton.jit
+def put_beyond(x):
+    libshmem_device.putmem_nbi_block(x, x + 130, 32, 0)
+
+
+@triton.jit
+def get_beyond(x):
+    libshmem_device.getmem_block(x + 130, x, 32, 0)
+
+
 MISTAKES = {
     beyond: (
         "tl.store",
@@ -216,6 +226,8 @@ MISTAKES = {
         "ValueError: test_diagnoses.py:LINE: a word of 8 bytes at rank 0 .* not a multiple",
     ),
     wait_beyond: ("dl.wait", "ValueError: test_diagnoses.py:LINE: 8 bytes from rank 0 .* reach beyond window"),
+    put_beyond: ("putmem", "ValueError: putmem_nbi, source: test_diagnoses.py:LINE: .* beyond the end of window"),
+    get_beyond: ("getmem", "ValueError: getmem, dest: test_diagnoses.py:LINE: .* beyond the end of window"),
     nowhere: ("tl.load", "ValueError: tl.load, test_diagnoses.py:LINE: rank 0 .* is in no window"),
     unknown: ("something_new", "NotImplementedError: triton.language.something_new is not emulated"),
     assembly: ("inline_asm", r"NotImplementedError: inline assembly: .bfind.u32 \$0, 1. is not emulated"),

@@ -3,6 +3,7 @@ the device's library, and words with flags."""
 
 from __future__ import annotations
 
+import gc
 import math
 import mmap
 import platform
@@ -21,6 +22,7 @@ import torchemu.frontends.triton_dist.face.utils as utils
 from torchemu.frontends.triton.face.language.extra import libdevice
 from torchemu.frontends.triton_dist.face import language as dl
 from torchemu.frontends.triton_dist.face.language.extra import language_extra as extra
+from torchemu.frontends.triton_dist.nvshmem import core
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +105,28 @@ def test_tables_of_addresses() -> None:
         sizes = torch.tensor([len(a) for a in arrays], dtype=torch.int32)
         summed[(2,)](tables, sizes, outs, 3, 64)
         assert [r.tolist() for r in results] == [[0, a.sum(), 0] for a in arrays]
+
+
+@triton.jit
+def filled(tables, value, W: tl.constexpr):
+    r = tl.arange(0, W)
+    tl.store(tl.load(tables + r).to(tl.pointer_type(tl.int32)) + value, value)
+
+
+def test_a_table_of_peers_tensors_that_nobody_keeps() -> None:
+    found: dict[int, list[int]] = {}
+
+    def program(rank: int) -> None:
+        box = utils.nvshmem_create_tensor((4,), torch.int32)
+        table = torch.tensor([core.get_peer_tensor(box, peer).data_ptr() for peer in range(4)])
+        gc.collect()
+        utils.nvshmem_barrier_all_on_stream()
+        filled[(1,)](table, rank, 4)
+        utils.nvshmem_barrier_all_on_stream()
+        found[rank] = box.tolist()
+
+    run(4, program)
+    assert found == {rank: [0, 1, 2, 3] for rank in range(4)}
 
 
 @triton.jit

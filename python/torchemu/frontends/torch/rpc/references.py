@@ -263,13 +263,14 @@ def _remote(dst: WorkerInfo, timeout: float, work: Work, data: bytes, tensors: l
 
 
 def _noting(made: PyRRef) -> Callable[[Any], None]:
-    """Returns what notes on a reference that its value was not made in time."""
+    """Returns what notes on a reference that its value was not made in time. Whoever asks an owner that has ended
+    for the value hears that."""
 
     def note(future: Any) -> None:
         try:
             future.value()
         except RuntimeError:
-            made._is_late = True
+            made._is_late = made._held.owner.is_there
 
     return note
 

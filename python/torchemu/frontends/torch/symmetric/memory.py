@@ -121,8 +121,8 @@ class SymmetricMemory(metaclass=_Sized):
         group_name: str | None = None,
         alloc_id: int | None = None,
     ) -> torch.Tensor:
-        """Allocates memory for a rendezvous: of a group, where the rendezvous does not say which. Under a number it is
-        the same memory again, once nobody has the tensor that was there.
+        """Allocates memory for a rendezvous: of a group, where the rendezvous does not say which. It is zero, as the
+        CUDA backend's is. Under a number it is the same memory again, once nobody has the tensor that was there.
 
         Raises:
             RuntimeError: on the host, or in a run without data; somebody has the tensor of the number, or it had
@@ -136,6 +136,8 @@ class SymmetricMemory(metaclass=_Sized):
         backend = backends.used()
         if not made.nbytes:
             return made
+        storage = made.untyped_storage()
+        ctypes.memset(storage.data_ptr(), 0, storage.nbytes())
         made = staying(made, backend) if alloc_id is None else _allocated_again(alloc_id, made, backend)
         made.untyped_storage()._group_name = group_name
         return made
