@@ -50,11 +50,13 @@ class Birth:
         interpreter: the state of the one that starts it.
         loggers: their state, where it is forked.
         variables: of its main program, where it is forked.
+        loads_main: it loads the main program anew before all else.
     """
 
     interpreter: Interpreter
     loggers: loggers.Own | None
     variables: Inheritance | None
+    loads_main: bool
 
 
 class Isolation:
@@ -158,12 +160,17 @@ class Isolation:
         modules = Table(self._rules, self._outside.modules.main())
         return Process(self, f"{parent.key}/{rank}", interpreter, modules)
 
-    def birth(self, parent: Process, forked: bool) -> Birth:
-        """Returns the state that a process begins with which the rank in place starts now."""
+    def birth(self, parent: Process, method: str) -> Birth:
+        """Returns the state that a process begins with which the rank in place starts now; see Process.birth."""
+        forked = method == "fork"
         parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
         parent.modules.save()
         variables = Inheritance(vars(sys.modules["__main__"]), parent.modules.names) if forked else None
-        return Birth(parent.interpreter.copy(), self._loggers.forked(parent) if forked else None, variables)
+        own = self._loggers.forked(parent) if forked else None
+        interpreter = parent.interpreter.copy()
+        if method == "program":
+            interpreter.path = list(self._outside.interpreter.path)
+        return Birth(interpreter, own, variables, method != "program")
 
     def _output(self, rank: int, name: str) -> Any:
         shown = getattr(self._outside.interpreter, name) if self._shown(rank) else self.nowhere
@@ -185,7 +192,8 @@ class Isolation:
             with contextlib.ExitStack() as quiet:
                 if inherited is not None:
                     quiet.enter_context(contextlib.redirect_stdout(self.nowhere))
-                self._main_again()
+                if births[rank].loads_main:
+                    self._main_again()
             if inherited is not None:
                 inherited.put_into(vars(sys.modules["__main__"]))
             function, *arguments = [parcel.open() for parcel in parcels] or together.open()

@@ -49,7 +49,7 @@ class Rules:
     def _is_own(self, name: str, module: types.ModuleType, started: bool) -> bool:
         if name in MAIN:
             return True
-        known = getattr(module, "__dict__", {})
+        known = variables(module)
         file = known.get("__file__")
         if isinstance(file, str):
             return self.is_own_file(name, file)
@@ -80,6 +80,18 @@ class Rules:
         """The set of names, such that equal sets are the same."""
         names = frozenset(names)
         return self._sets.setdefault(names, names)
+
+
+def variables(owner: Any) -> dict[str, Any]:
+    """Returns what an object has for itself; {} where it has nothing. A module whose class makes its attributes at the
+    first use (apipkg's) is not asked, which would make them all."""
+    if isinstance(owner, types.ModuleType):
+        found: dict[str, Any] = _of_module(owner)
+        return found
+    return getattr(owner, "__dict__", {})
+
+
+_of_module: Any = vars(types.ModuleType)["__dict__"].__get__
 
 
 def _folders(path: Any) -> list[str]:

@@ -52,6 +52,7 @@ class Process:
         umask: what the rank has set; None for what was there.
         limits: those that it has lowered, by the numbers of the module resource.
         descriptors: standard ones that the rank has replaced by copies of others, or closed: None.
+        watches: see torchemu.runtime.Process.
         alarm: when, on the wall's clock, the rank is to get SIGALRM, 0 for never, and how long after that again.
     """
 
@@ -73,6 +74,7 @@ class Process:
         self._looks: dict[tuple[str, str], int] = {}  # how often, with nothing between that takes the rank's time
         self.package_called: types.FrameType | None = None  # by the program, and has looked in vain
         self.last_sleep = -1
+        self.watches = False
         self.alarm = (0.0, 0.0)
 
     @functools.cached_property
@@ -184,9 +186,10 @@ class Process:
             if isinstance(stream, Lines) and not stream.closed:
                 stream.turn_to(self._isolation.nowhere)
 
-    def birth(self, forked: bool) -> Birth:
-        """Returns the state that a process begins with which this one starts now; a forked one, as a copy of it."""
-        return self._isolation.birth(self, forked)
+    def birth(self, method: str) -> Birth:
+        """Returns the state that a process begins with which this one starts now. Of the ways of starting it, "fork"
+        makes it a copy, and "program" lets it run another program than the main one."""
+        return self._isolation.birth(self, method)
 
     def spawned(
         self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]

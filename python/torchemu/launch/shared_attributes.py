@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from torchemu import runtime
 from torchemu.launch import compiling, own_attributes
+from torchemu.launch.modules import variables
 from torchemu.launch.patches import current, replace
 
 _BEGINS, _HAS_SET, _SETATTR = "__torchemu_begins_to_set__", "__torchemu_has_set__", "__torchemu_shared_setattr__"
@@ -153,7 +154,7 @@ class SharedAttributes:
         last = self._writes.get((owner, name)) if isinstance(owner, type | types.ModuleType) else None
         if last is not None and last.process is not current() and isinstance(last.before, (list, tuple)):
             setattr(owner, name, last.before)
-        self._before = vars(owner).get(name, _MISSING) if isinstance(owner, type | types.ModuleType) else None
+        self._before = variables(owner).get(name, _MISSING) if isinstance(owner, type | types.ModuleType) else None
 
     def _setattr(self, owner: Any, name: str, value: Any, /) -> None:
         self._begins(owner, name)
@@ -173,7 +174,7 @@ class SharedAttributes:
             or not own_attributes.is_shared(owner, name)
         ):
             return
-        setter, value = _setter(), vars(owner).get(name, _MISSING)
+        setter, value = _setter(), variables(owner).get(name, _MISSING)
         if setter == _package(owner):
             return
         last = self._writes.get((owner, name))

@@ -90,7 +90,8 @@ def _noted(change: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], None]:
     """A rank that sleeps may wait for what another one does, and look for it in a loop: a file, a port. One of several
-    threads of a rank sleeps in simulated time."""
+    threads of a rank sleeps in simulated time, and so does one that waits in a loop for the ends of its processes, as
+    launchers do: they are ranks, and nothing comes from outside that takes real time."""
 
     @functools.wraps(sleep)
     def call(seconds: float, /) -> None:
@@ -98,6 +99,10 @@ def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], Non
         if process is None:
             sleep(seconds)
         elif runtime.current().threads is None:
+            if process.watches and seconds >= 0:
+                process.watches = False
+                waiting.reach(int(seconds * _PS_PER_SECOND))
+                return
             _let_others_run(process, seconds)
             runtime.current().world.fibers.sleep(seconds, hearing)
         else:

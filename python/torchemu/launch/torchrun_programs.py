@@ -1,7 +1,8 @@
 """Programs that ranks start as processes.
 
-In the place of torchrun torchemu runs, in a process, World and time of its own. Ranks are processes of the system, and
-a line says so.
+In the place of torchrun torchemu runs, in a process, World and time of its own. Programs that are told their ranks are
+ranks of the World where the one that starts them is its only one; else they are processes of the system, and a line
+says so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchemu import runtime
+from torchemu.launch import rank_programs
 from torchemu.launch.patches import current, replace
+from torchemu.runtime import program
 
 _MODULE = "torch.distributed.run"
 _OF_SHELLS = frozenset(";&|<>$`\n(){}*?~")
@@ -27,7 +30,10 @@ _OUTSIDE = (
     " a rank outside of the simulation, with gloo and without devices: torchrun, torch.multiprocessing and "
     "`torchemu run --nproc-per-node` start ranks inside"
 )
-_RANK = re.compile(r"--(local|node|global)?[-_]?rank(=|$)")
+_NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+"""Variables that are handed down to what is no rank, as they are."""
+
+_RANK = re.compile(r"--(local|global)?[-_]?rank(=|$)")
 
 
 class _Told:
@@ -54,8 +60,11 @@ def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
     @functools.wraps(real)
     def popen(self: Any, args: Any, *rest: Any, **kwargs: Any) -> None:
         if current() is not None and not rest and kwargs.get("executable") is None:
-            args = _instead(args, options, bool(kwargs.get("shell")))
-            if _is_of_rank(args, kwargs.get("env") or {}):
+            given, args = args, _instead(args, options, bool(kwargs.get("shell")))
+            if args is given and _is_of_rank(args, kwargs.get("env") or {}):
+                if type(self) is subprocess.Popen and rank_programs.can_be_rank(kwargs):
+                    rank_programs.RankProgram.begin(self, args, kwargs)
+                    return
                 told.add(f"torchemu: the process that {_caller()} starts is{_OUTSIDE}")
         real(self, args, *rest, **kwargs)
 
@@ -91,11 +100,11 @@ def _is_of_rank(args: Any, environment: Mapping[Any, Any]) -> bool:
     if not isinstance(args, list | tuple) or len(args) < 2:
         return False
     name, *rest = (os.fsdecode(each) for each in args)
-    script = next((each for each in rest if not each.startswith("-")), "")
-    if not (os.path.basename(name).startswith("python") and script.endswith(".py")):
+    if not os.path.basename(name).startswith("python") or program.found_in([name, *rest]) is None:
         return False
-    of_caller = os.environ.get("RANK")  # which is handed down to what is no rank
-    return any(_RANK.match(each) for each in rest) or environment.get("RANK", of_caller) != of_caller
+    return any(map(_RANK.match, rest)) or any(
+        environment.get(name, os.environ.get(name)) != os.environ.get(name) for name in _NUMBERS
+    )
 
 
 def _command(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
@@ -103,7 +112,7 @@ def _command(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
 
 
 def _arguments(argv: Sequence[str]) -> list[str] | None:
-    """Returns the arguments of torchrun; None where it is another program."""
+    """Returns the arguments of torchrun, or a launcher's module and its own; None where it is another program."""
     name = os.path.basename(argv[0]) if argv else ""
     if name == "torchrun":
         return list(argv[1:])
@@ -111,4 +120,7 @@ def _arguments(argv: Sequence[str]) -> list[str] | None:
         at = argv.index(_MODULE)
         if argv[at - 1] == "-m" and all(each.startswith("-") for each in argv[1:at]):
             return list(argv[at + 1 :])
+    found = program.found_in(argv) if argv and name.startswith("python") else None
+    if found is not None and found[0] is program.Module and found[1][0] in program.LAUNCHERS:
+        return ["-m", *found[1]]
     return None

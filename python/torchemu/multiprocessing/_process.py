@@ -13,6 +13,7 @@ from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_
 from torchemu.multiprocessing._start import get_start_method
 from torchemu.runtime.rank_local import RankLocal
 from torchemu.runtime.tasks import Tasks
+from torchemu.runtime.watchdog import Aborted
 
 
 class Process(RankProcess):
@@ -94,6 +95,12 @@ class ForkServerProcess(Process):
     _start_method = "forkserver"
 
 
+class ProgramProcess(Process):
+    """One that runs another program."""
+
+    _start_method = "program"
+
+
 PROCESSES = {kind._start_method: kind for kind in (ForkProcess, SpawnProcess, ForkServerProcess)}
 """The processes of each way of starting them."""
 
@@ -129,14 +136,18 @@ class _Batch(Ranks):
             self.parent.unjoined = (self,)
         failures = self.begun().failures
         for failure in failures[self._reported :]:
-            if not isinstance(failure.exception, SystemExit):
-                print(f"Process {self.processes[failure.rank].name}:\n{failure.traceback}", end="", file=sys.stderr)
+            process, error = self.processes[failure.rank], failure.exception
+            title = "" if isinstance(process, ProgramProcess) else f"Process {process.name}:\n"
+            if isinstance(error, Aborted):
+                print(f"{title}{type(error.reason).__name__}: {error.reason}", file=sys.stderr)
+            elif not isinstance(error, SystemExit):
+                print(f"{title}{failure.traceback}", end="", file=sys.stderr)
         self._reported = len(failures)
 
 
 def _call_of(process: RankProcess) -> Any:
     """Returns the work for the rank: the function, by which it finds its own of that name, or a whole process."""
-    if isinstance(process, Process) and type(process) in (Process, *PROCESSES.values()):
+    if isinstance(process, Process) and type(process) in (Process, ProgramProcess, *PROCESSES.values()):
         return process._target, process._args, process._kwargs
     return process
 

@@ -179,7 +179,7 @@ def birth_of(parent: runtime.Context, method: str) -> Any:
     Args:
         method: the way of starting processes.
     """
-    return None if parent.process is None else parent.process.birth(method == "fork")
+    return None if parent.process is None else parent.process.birth(method)
 
 
 def _ended_by_interrupts(fn: Callable[..., Any]) -> Callable[..., None]:
@@ -216,7 +216,7 @@ class RankProcess:
         if self._closed:
             state = "closed"
         elif self._ranks is not None:
-            state = "started" if self.exitcode is None else "stopped"
+            state = "started" if self._code() is None else "stopped"
         return f"<{type(self).__name__} name={self.name!r} rank={self._rank} {state}>"
 
     @property
@@ -247,6 +247,13 @@ class RankProcess:
         """0 when it has ended well, 1 after an exception, the status of sys.exit, minus the number of the signal that
         has ended it; None while it has not ended."""
         self._check_open()
+        code, process = self._code(), runtime.process()
+        if code is None and process is not None:
+            process.watches = True
+        return code
+
+    def _code(self) -> int | None:
+        """Acts as exitcode, for who waits otherwise than by asking again."""
         if self._ranks is None or self._ranks.tasks is None:
             return None
         return self._ranks.tasks.exit_codes[self._rank]
@@ -266,9 +273,9 @@ class RankProcess:
         if self._is_inside():
             raise AssertionError("can only join a child process")
         self._check_open()
-        had_ended = self.exitcode is not None
-        self._ranks.wait(timeout, lambda: self.exitcode is not None)
-        if self.exitcode is not None:
+        had_ended = self._code() is not None
+        self._ranks.wait(timeout, lambda: self._code() is not None)
+        if self._code() is not None:
             if not had_ended:
                 _let_it_end()
             self.is_joined = True
@@ -290,7 +297,7 @@ class RankProcess:
 
     def close(self) -> None:
         """Makes it useless. It has to have ended."""
-        if not self._closed and self._ranks is not None and self.exitcode is None:
+        if not self._closed and self._ranks is not None and self._code() is None:
             raise ValueError(
                 "Cannot close a process while it is still running. You should first call join() or terminate()."
             )

@@ -8,6 +8,7 @@ import dis
 import importlib.machinery
 import os
 import pkgutil
+import re
 import runpy
 import sys
 import types
@@ -18,10 +19,18 @@ from typing import Any
 
 _CHIPS = "simpler"  # the package of programs that are one host with all its chips
 _LAUNCHERS = frozenset({
-    "accelerate.commands.accelerate_cli", "accelerate.commands.launch", "torch.distributed.launch",
-    "torch.distributed.launcher.api", "torch.distributed.run",
+    "accelerate.commands.accelerate_cli", "accelerate.commands.launch", "deepspeed.launcher.launch",
+    "deepspeed.launcher.runner", "torch.distributed.launch", "torch.distributed.launcher.api", "torch.distributed.run",
 })  # fmt: skip
 """Modules that start the ranks of a program, which they are given."""
+
+LAUNCHERS = _LAUNCHERS - {"torch.distributed.run"}
+"""Launchers that keep their own arguments when a program starts them as processes."""
+
+_RANK = re.compile(r"--(local|global)?[-_]?rank=")
+
+_STARTS = frozenset({"Popen", "executable"})
+"""Names that a program uses which starts Python programs."""
 
 _SPAWNS = ("spawn", "start_processes", "Process")  # what makes ranks, of torch.multiprocessing
 
@@ -103,7 +112,8 @@ class Script(Program):
         names = set().union(*map(_names, codes))
         spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
         launches = "elastic_launch" in names or not _LAUNCHERS.isdisjoint(set().union(*map(_modules, codes)))
-        return _CHIPS in seen or spawns or launches
+        starts = names >= _STARTS and "init_process_group" not in names and any(map(_tells_ranks, codes))
+        return _CHIPS in seen or spawns or launches or starts
 
     def drives_chips(self) -> bool:
         """Reports whether it imports simpler, itself or in a file beside it."""
@@ -176,6 +186,31 @@ def program(argv: Sequence[str]) -> Script:
     return Folder(argv) if is_folder else Script(argv)
 
 
+_FLAGS = re.compile(r"-[bBdEiIOqsSuvP]+")
+"""Flags of Python's without a value."""
+
+
+def found_in(command: Sequence[str]) -> tuple[Callable[[list[str]], Program], list[str]] | None:
+    """Returns what makes the program that a command runs, ``python -u -m package`` say, or ``train.py``, and its
+    arguments with its name. None where that is none of Python's, or is none in a file."""
+    name, *rest = command
+    if name != sys.executable and not os.path.basename(name).startswith("python"):
+        return (program, [name, *rest]) if _is_file(name) else None
+    while rest and rest[0].startswith("-"):
+        flag = rest.pop(0)
+        if flag == "-m":
+            return (Module, rest) if rest else None
+        if flag in ("-W", "-X"):
+            del rest[:1]
+        elif _FLAGS.fullmatch(flag) is None:
+            return None
+    return (program, rest) if rest and _is_file(rest[0]) else None
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py") or os.path.isdir(name)
+
+
 class Module(Program):
     """A module that is found like any other; a package's is its __main__."""
 
@@ -214,6 +249,18 @@ def _names(code: types.CodeType) -> set[str]:
     """The names that code, and the functions in it, use."""
     found = {part for name in code.co_names for part in name.split(".")}
     return found.union(*(_names(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
+
+
+def _tells_ranks(code: types.CodeType) -> bool:
+    """Reports whether code makes an argument such as ``--rank=0`` of text, or sets a variable RANK."""
+    before: Any = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "STORE_SUBSCR" and before == "RANK":
+            return True
+        before = instruction.argval
+        if isinstance(before, str) and instruction.opname == "LOAD_CONST" and _RANK.match(before):
+            return True
+    return any(_tells_ranks(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))
 
 
 def _modules(code: types.CodeType) -> set[str]:

@@ -291,11 +291,13 @@ class Process(Protocol):
         key: what decides the rank's random numbers.
         signals_due: the numbers of signals that the rank has got and not yet handled.
         thread: the number of the thread that runs it.
+        watches: it has asked for the end of a process that it has started, in vain, since it last slept.
     """
 
     key: str
     signals_due: list[int]
     thread: int
+    watches: bool
 
     def handle_signals(self) -> None:
         """Calls the rank's handlers of the signals that are due."""
@@ -318,8 +320,9 @@ class Process(Protocol):
         """Returns the function to call in ranks that this one starts for a call, and their processes, with the state of
         each."""
 
-    def birth(self, forked: bool) -> Any:
-        """Returns the state that a process begins with which this one starts now; a forked one, as a copy of it."""
+    def birth(self, method: str) -> Any:
+        """Returns the state that a process begins with which this one starts now. Of the ways of starting it, "fork"
+        makes it a copy, and "program" lets it run another program than the main one."""
 
 
 class DevicePrograms(Protocol):

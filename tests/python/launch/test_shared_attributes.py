@@ -213,3 +213,43 @@ def test_files_that_set_nothing_of_others_are_pythons_own() -> None:
         assert shared_attributes.compiled(text.encode(), "f.py") is None
     text = b"from x import (\n    a,\n    b,\n)\ndef f():\n    b.c = 1\n"
     assert shared_attributes.compiled(text, "f.py") is not None
+
+
+LAZY = """
+import sys
+from types import ModuleType
+
+class Api(ModuleType):
+    names = {"one": 1, "two": 2}
+    made = []
+
+    def __init__(self, name):
+        super().__init__(name)
+        setattr(self, "ready", True)
+
+    def __getattr__(self, name):
+        if name not in self.names:
+            raise AttributeError(name)
+        self.made.append(name)
+        setattr(self, name, self.names[name])
+        return self.names[name]
+
+    @property
+    def __dict__(self):
+        for name in self.names:
+            getattr(self, name)
+        return ModuleType.__dict__["__dict__"].__get__(self)
+
+sys.modules[__name__] = Api(__name__)
+"""
+
+
+def test_modules_that_make_their_attributes_at_the_first_use_are_not_asked_for_all(tmp_path: Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages/lazily.py").write_text(LAZY)
+    (tmp_path / "program.py").write_text(
+        f"import sys\nsys.path.append({str(tmp_path / 'site-packages')!r})\n"
+        "import lazily\nimport json\nprint(lazily.two, lazily.ready, lazily.made)\n"
+    )
+    done = launch("--torch", "numpy", "--nproc-per-node", "1", tmp_path / "program.py")
+    assert (done.status, done.out) == (0, "2 True ['two']\n"), done.err

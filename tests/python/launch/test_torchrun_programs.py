@@ -64,7 +64,8 @@ def test_torchemu_runs_in_its_place(tmp_path: Path) -> None:
     [
         "torchrun",
         ["python", "train.py", "-m", "torch.distributed.run"],
-        ["python", "-m", "torch.distributed.launch"],
+        ["python", "-m", "torch.distributed.launches"],
+        ["python", "launch.py", "-m", "torch.distributed.launch"],
         [],
     ],
 )
@@ -72,6 +73,13 @@ def test_other_commands_are_as_they_were(command: object) -> None:
     for shell in (False, True):
         if not (shell and command == "torchrun"):
             assert torchrun_programs._instead(command, ["--torch", "numpy"], shell) is command
+
+
+@pytest.mark.parametrize("flags", [[], ["-u"]])
+@pytest.mark.parametrize("module", ["torch.distributed.launch", "deepspeed.launcher.launch"])
+def test_torchemu_runs_launchers(module: str, flags: list[str]) -> None:
+    made = torchrun_programs._instead(["python3", *flags, "-m", module, "train.py", "-x"], ["--torch", "real"], False)
+    assert made == [sys.executable, "-m", "torchemu", "run", "--torch", "real", "-m", module, "train.py", "-x"]
 
 
 STARTS = """
@@ -86,7 +94,7 @@ ways = [
     (["-u", "helper.py", "--local_rank=1"], {}),
     (["helper.py"], {"env": dict(os.environ, RANK="7")}),
 ]
-for number, (arguments, options) in enumerate(ways):
+for number, (arguments, options) in enumerate(ways if os.environ["RANK"] == "1" else []):
     print(number, file=sys.stderr, flush=True)
     if number in (4, 5):
         subprocess.Popen([sys.executable, *arguments]).wait()
@@ -95,10 +103,10 @@ for number, (arguments, options) in enumerate(ways):
 """
 
 
-def test_a_line_says_that_ranks_are_outside_of_the_simulation(tmp_path: Path) -> None:
+def test_a_line_says_that_ranks_which_one_of_several_starts_are_outside(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("")
     (tmp_path / "program.py").write_text(STARTS)
-    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "2", "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()

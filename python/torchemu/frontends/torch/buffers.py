@@ -16,7 +16,15 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
-from torchemu.frontends.torch.device import deferral, device_program_memory, ordering, places, storages, streams
+from torchemu.frontends.torch.device import (
+    deferral,
+    device_program_memory,
+    ordering,
+    places,
+    storages,
+    streams,
+    visible,
+)
 from torchemu.frontends.torch.device.ground import RankLocal, memory_use
 from torchemu.frontends.torch.memory import whole
 from torchemu.frontends.torch.session import Session
@@ -119,7 +127,7 @@ class TensorBuffer:
     def device(self) -> Device:
         """The device on which programs take them to be."""
         where = places.of(self.tensor)
-        return _HOST if where is None else buffer.Place(index=where.number)
+        return _HOST if where is None else buffer.Place(index=visible.in_node(runtime.current(), where.number))
 
     def numel(self) -> int:
         """Returns the number of elements."""
@@ -181,7 +189,7 @@ class Tensors(buffer.TensorClass):
         made = torch.frombuffer(raw, dtype=getattr(torch, kind.name)).view(tuple(shape))
         storage: Any = made.untyped_storage()
         storage._core = core
-        places.name(made, places.place("cuda", runtime.current().own_device))
+        places.name(made, places.place("cuda", visible.of_rank(runtime.current())))
         device_program_memory.note_symmetric(storage)
         return made
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from torchemu import runtime
 from torchemu.frontends.torch import nvidia_smi
-from torchemu.frontends.torch.device import cuda, places
+from torchemu.frontends.torch.device import cuda, visible
 from torchemu.frontends.torch.session import Session
 
 _COMMAND = "nvidia-smi"
@@ -52,9 +52,11 @@ class _Folders:
 
 
 def _write(folder: Path) -> None:
-    """Writes the command, and what it tells of the devices that the running rank sees."""
+    """Writes the command, and what it tells of the devices of the running rank's node."""
     devices = folder / "devices.json"
-    devices.write_text(json.dumps([_described(index) for index in range(places.count())]), encoding="utf-8")
+    devices.write_text(
+        json.dumps([_described(index) for index in range(visible.on_node(runtime.current()))]), encoding="utf-8"
+    )
     program = [sys.executable, "-I", nvidia_smi.__file__, str(devices)]
     command = folder / _COMMAND
     command.write_text(f'#!/bin/sh\nexec {shlex.join(program)} "$@"\n', encoding="utf-8")
@@ -63,10 +65,10 @@ def _write(folder: Path) -> None:
 
 def _described(index: int) -> dict[str, object]:
     """Returns what the command knows of a device."""
-    device = cuda.properties(index)
+    device = cuda.in_node(index)
     return {
         "index": index,
-        "count": places.count(),
+        "count": visible.on_node(runtime.current()),
         "name": device.name,
         "uuid": device.uuid,
         "memory": device.total_memory,

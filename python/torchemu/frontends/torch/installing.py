@@ -28,6 +28,7 @@ from torchemu.frontends.torch import (
     detailed,
     device,
     device_commands,
+    extensions,
     first_loads,
     futures,
     hooked,
@@ -154,7 +155,7 @@ def _number_steps(run: Session) -> None:
 
 def _install_devices(run: Session) -> None:
     """Gives ranks the simulated devices, unless the environment says that none are to be seen."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+    if device.visible.listed(os.environ.get("CUDA_VISIBLE_DEVICES")) == ():
         return
     device.install()
     normalizing.install()
@@ -170,6 +171,7 @@ def _install_devices(run: Session) -> None:
     run.on_load["torch.distributed._tools.runtime_estimator"] = functools.partial(_refuse_estimates, run)
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
     offloading.install(run)
+    extensions.install(run)
     if not run.data:
         _number_steps(run)
         verify = device.timing.with_elements(dist._verify_params_across_processes)

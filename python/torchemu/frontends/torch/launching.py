@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 import os
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,8 +14,8 @@ from typing import Any
 from torchemu import multiprocessing, runtime
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing._errors import SpawnExitException
+from torchemu.runtime import program
 from torchemu.runtime.environ import Launch
-from torchemu.runtime.program import Module, program
 from torchemu.runtime.rank_local import RankLocal
 
 _API = "torch.distributed.launcher.api"
@@ -107,14 +106,11 @@ def _run_command(argv: list[str]) -> None:
     Raises:
         ValueError: it is another program than Python's.
     """
-    is_module, rest = False, list(argv)
-    if rest[0] == sys.executable or os.path.basename(rest[0]).startswith("python"):
-        rest.pop(0)
-        while rest and rest[0].startswith("-"):
-            is_module = rest.pop(0) == "-m" or is_module
-    if not rest or not (is_module or rest[0].endswith(".py") or os.path.isdir(rest[0])):
+    found = program.found_in(argv)
+    if found is None:
         raise ValueError(f"workers are Python programs, which run in this process, and {argv[0]!r} is none")
-    (Module(rest) if is_module else program(rest)).start(runtime.current().rank)
+    make, arguments = found
+    make(arguments).start(runtime.current().rank)
 
 
 def _failures(error: multiprocessing.SpawnException) -> dict[int, Any]:

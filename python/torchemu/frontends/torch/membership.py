@@ -134,12 +134,20 @@ def of_default_group(store: dist.Store, rank: int, size: int) -> range:
         store: one that they share.
         rank: this one's in the group.
         size: how many there are.
+
+    Raises:
+        NotImplementedError: a program and processes that it has started are among them.
     """
     context = runtime.current()
     known = _world_ranks.get()
     known.clear()
     if rank != context.rank or context.tasks is None or size != context.tasks.nprocs:
         known.extend(met(store, rank, size))
+        if len({*known}) < size:
+            raise NotImplementedError(
+                "a process group of a program and processes that it has started is not supported: let the program "
+                "start all ranks, or torchemu run --nproc-per-node"
+            )
     return range(size)
 
 

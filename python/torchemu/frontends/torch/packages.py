@@ -4,8 +4,8 @@ Such a package, Megatron say, is loaded once. Functions of its modules that set 
 code. Right after a module was executed, those variables are noted, its dicts, lists and sets, also those that are
 default values of functions, and what functions set on its classes. What they hold is exchanged when another rank goes
 on. Of packages that are not named here these are the modules that speak of torch.distributed, of what torchrun tells a
-process, or of devices, and of them what functions set. What modules make of the environment as they are loaded is in
-`rank_constants`.
+process, or of devices, and of them what functions set, and of all modules the instances that classes keep
+(`singletons`). What modules make of the environment as they are loaded is in `rank_constants`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import dis
 import importlib
 import importlib.machinery
 import inspect
+import itertools
 import operator
 import re
 import sys
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torchemu import runtime
-from torchemu.frontends.torch import rank_constants
+from torchemu.frontends.torch import rank_constants, singletons
 from torchemu.frontends.torch.first_loads import FirstLoads
 from torchemu.frontends.torch.rank_constants import Constant
 from torchemu.frontends.torch.session import Session
@@ -129,6 +130,10 @@ class Variable:
         """Returns the value that a rank begins with."""
         return _copied(self._first)
 
+    def begin_with(self, value: Any) -> None:
+        """Lets ranks begin with another value."""
+        self._first = _copied(value)
+
     def set(self, value: Any) -> None:
         """Makes it hold a value."""
         if value is not _MISSING:
@@ -189,6 +194,35 @@ class Variables:
     def __init__(self, noted: Iterable[Variable | Constant] = ()) -> None:
         self._all: list[Variable | Defaults | Constant] = [*noted]
         self._kept: dict[runtime.Context | None, list[Any]] = {}
+        self._instances: list[Variable] = []
+
+    def note_instances(self, module: types.ModuleType, code: types.CodeType) -> None:
+        """Notes those in which classes of a module keep instances."""
+        names = singletons.names_in(_functions(code))
+        for kind, name in singletons.kept_by(_classes(module), names) if names else ():
+            if (id(kind), name) not in _lasting:
+                variable = _lasting[id(kind), name] = Variable(kind, name)
+                self._all.append(variable)
+                self._instances.append(variable)
+
+    @contextlib.contextmanager
+    def loading(self) -> Iterator[None]:
+        """Gives all ranks the instances that are made while modules are loaded: variables of these hold them, too."""
+        before = [_copied(variable.value()) for variable in self._instances]
+        yield
+        for variable, old in itertools.zip_longest(self._instances, before, fillvalue=_MISSING):
+            assert isinstance(variable, Variable)
+            more = singletons.added(variable.first() if old is _MISSING else old, variable.value())
+            if more is not None:
+                self._give(variable, more)
+
+    def _give(self, variable: Variable, more: Any) -> None:
+        """Gives each rank an instance, or some, where it has none."""
+        variable.begin_with(singletons.joined(variable.first(), more))
+        at = next(i for i, each in enumerate(self._all) if each is variable)
+        for kept in self._kept.values():
+            if at < len(kept):
+                kept[at] = singletons.joined(kept[at], more)
 
     def note_set(self, module: types.ModuleType, code: types.CodeType) -> None:
         """Notes what the functions of a module, of a package that is not named here, set in it and on its classes."""
@@ -404,9 +438,11 @@ def _executing(
         if package in _KNOWING_RANKS or not is_installed(self.path):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
             return
-        with first.noting(module.__name__):
+        with first.noting(module.__name__), variables.loading():
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
         variables.note_constants(module, code, lambda: self.get_data(self.path))
+        if package not in PACKAGES:
+            variables.note_instances(module, code)
         if package not in (*PACKAGES, *SETTING) and (_speaks_of_ranks(code) or _speaks_of_devices(code)):
             variables.note_set(module, code)
 

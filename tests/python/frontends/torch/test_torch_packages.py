@@ -455,3 +455,71 @@ def test_instances_that_mmengine_keeps_are_a_ranks_own(tmp_path, monkeypatch):
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] in ("mmengine", "of_mmengine")]:
             del sys.modules[name]
+
+
+ONE_EACH = """
+class Single(type):
+    _instances = {}
+
+    def __call__(cls, *args, **kwargs):
+        if cls not in cls._instances:
+            cls._instances[cls] = super().__call__(*args, **kwargs)
+        return cls._instances[cls]
+
+class Logger(metaclass=Single):
+    def __init__(self):
+        self.lines = []
+
+class Settings:
+    _instance = None
+
+    def __new__(cls):
+        if cls._instance is None:
+            cls._instance = super().__new__(cls)
+            cls._instance.values = []
+        return cls._instance
+
+class Early:
+    instance, instances = None, [1]
+
+    @classmethod
+    def get(cls):
+        if Early.instance is None:
+            Early.instance = cls()
+            Early.instance.values = []
+        return Early.instance
+
+class Timer(metaclass=Single):
+    pass
+"""
+
+
+def test_classes_with_one_instance_have_one_for_each_rank(folder):
+    """Also those of packages that speak of nothing; what was made while a module was loaded is everybody's, as are the
+    module's variables that hold it."""
+    (folder / "spoken_single.py").write_text(ONE_EACH)
+    (folder / "spoken_early.py").write_text(
+        "from spoken_single import Early, Timer\nearly = Early.get()\ntimer = Timer()\n"
+    )
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        import spoken_single as one
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        if rank == 1:
+            import spoken_early
+        one.Logger().lines.append(rank)
+        one.Settings().values.append(rank)
+        dist.barrier()
+        import spoken_early
+
+        assert one.Logger().lines == [rank]
+        assert one.Settings().values == [rank]
+        assert one.Logger() is one.Logger()
+        assert one.Early.get() is spoken_early.early
+        assert one.Timer() is spoken_early.timer
+        dist.barrier()
+
+    program()

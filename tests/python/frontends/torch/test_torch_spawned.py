@@ -107,3 +107,24 @@ def test_a_packages_thread_takes_from_a_queue_of_processes(tmp_path: Path) -> No
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "2", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "True\nTrue\n"), done.stderr
+
+
+JOINS = """
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def work(index, offset=0):
+    dist.init_process_group("gloo", init_method="tcp://localhost:29531", rank=index + offset, world_size=3)
+
+if __name__ == "__main__":
+    started = mp.spawn(work, (1,), nprocs=2, join=False)
+    work(0)
+"""
+
+
+def test_a_program_that_is_a_rank_beside_those_it_has_started_is_refused(tmp_path):
+    (tmp_path / "joins.py").write_text(JOINS)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", "joins.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "NotImplementedError: a process group of a program and processes that it has started is not" in done.stderr

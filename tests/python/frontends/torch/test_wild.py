@@ -779,3 +779,38 @@ def test_convolutions_of_float16_add_up_in_float32(convolve):
         out.backward(operands[3])
         found.append([t.detach().cpu().half() for t in (out, x.grad, weight.grad, bias.grad)])
     assert all(map(torch.equal, *found)) and x.grad.dtype == torch.float16
+
+
+@torchemu.distributed(world_size=2, torch="real")
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_sequences_are_padded_where_they_are(batch_first):
+    """Gradients go back to each of them, as on the host."""
+    dist.init_process_group("nccl")
+    rows = [torch.arange(1.0, 1 + 2 * n).view(n, 2) for n in (3, 0, 5)]
+    here, there = [[row.clone().to(device).requires_grad_() for row in rows] for device in ("cpu", "cuda")]
+    padded, wanted = (nn.utils.rnn.pad_sequence(each, batch_first, padding_value=-1.0) for each in (there, here))
+    assert padded.device.type == "cuda"
+    assert torch.equal(padded.cpu(), wanted)
+    padded.square().sum().backward()
+    for row, given in zip(rows, there, strict=True):
+        assert given.grad.device.type == "cuda"
+        assert torch.equal(given.grad.cpu(), 2 * row)
+    assert torch.equal(torch.vander(padded[0, 0]).cpu(), torch.vander(wanted[0, 0]))
+    assert torch.vander(padded[0, 0]).device == padded.device
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_lazy_modules_are_moved_before_they_know_their_sizes():
+    dist.init_process_group("nccl")
+    moves = [
+        lambda m: m.cuda(), lambda m: m.to("cuda"), lambda m: m.to("cuda", torch.float64), lambda m: m.cuda().double(),
+        lambda m: m.cuda().cpu().cuda(),
+    ]  # fmt: skip
+    for move in moves:
+        model = move(nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(3)))
+        x = torch.ones(2, 3, 8, 8, device="cuda", dtype=next(model.parameters()).dtype)
+        assert model(x).shape == (2, 3)
+        assert {p.device.type for p in model.parameters()} == {"cuda"}
+        assert model[3].weight.shape == (3, 144)
+        with pytest.raises(ValueError, match="uninitialized parameter"):
+            torch.exp(nn.LazyLinear(3).cuda().weight)

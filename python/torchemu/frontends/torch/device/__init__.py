@@ -31,6 +31,7 @@ from torchemu.frontends.torch.device import (
     storages,
     tensors,
     undefined,
+    visible,
 )
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
@@ -101,6 +102,7 @@ def begin(rank: Context, data: bool = True) -> None:
         return
     casts.ask()
     elements.make(data)
+    visible.note_begin()
     (RankMode(rank) if data else TimingMode(rank)).__enter__()
 
 

@@ -14,11 +14,12 @@ from torchemu.frontends.torch.device.patches import Replacements, overridable
 
 _MADE_OF_OTHERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch.nn.functional, ("ctc_loss",)),
-    (torch, ("combinations", "ctc_loss", "nanquantile", "quantile")),
+    (torch, ("combinations", "ctc_loss", "nanquantile", "quantile", "vander")),
+    (torch._C._nn, ("pad_sequence",)),
     (torch.linalg, ("matrix_rank",)),
     (torch.Tensor, ("nanquantile", "quantile")),
 )
-"""Functions that make tensors on what they take for the device of their operand."""
+"""Functions that make tensors on what they take for the device of their operand, or of the first of several."""
 
 _UNALLOCATED = "its data is not allocated yet"
 """PyTorch's words for a look at an element of a tensor that has none."""
@@ -46,6 +47,8 @@ def _near_operand(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else None
+        if isinstance(first, list | tuple) and first:
+            first = first[0]
         try:
             with places.made_at(places.of(first) if isinstance(first, torch.Tensor) else None):
                 return original(*args, **kwargs)

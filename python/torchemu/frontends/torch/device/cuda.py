@@ -22,6 +22,7 @@ from torchemu.frontends.torch.device import (
     named,
     places,
     streams,
+    visible,
 )
 from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.patches import Replacements
@@ -67,10 +68,15 @@ def properties(device: Any = None) -> Properties:
         AssertionError: there is no such device.
         ValueError: it is the host.
     """
-    number, node = _number(device, optional=True), context().node
-    if not 0 <= number < places.count():
+    number = _number(device, optional=True)
+    if not 0 <= number < visible.count():
         raise AssertionError("Invalid device id")
-    known = of_running_rank()
+    return in_node(visible.in_node(context(), number))
+
+
+def in_node(number: int) -> Properties:
+    """Returns what a device is, by its number in the running rank's node."""
+    known, node = of_running_rank(), context().node
     shared = known["shared_memory_per_block"]
     return Properties(
         **known,
@@ -104,13 +110,14 @@ def _choose(index: int) -> None:
 
 def _exchange(index: int) -> int:
     """Makes a device the current one, unless the number is negative, and returns the one before."""
-    before = context().device
+    before = current_device()
     _choose(index)
     return before if index >= 0 else -1
 
 
 def current_device() -> int:
     """Returns the number of the current device."""
+    visible.settle()
     return context().device
 
 
@@ -154,7 +161,7 @@ def _memory_info(device: Any = None) -> tuple[int, int]:
 
 
 def _seed_all(seed: int) -> None:
-    for number in range(places.count()):
+    for number in range(visible.count()):
         generators.default(number).manual_seed(seed)
 
 
@@ -173,20 +180,26 @@ def _random() -> dict[str, Callable[..., Any]]:
     """The functions about generators."""
 
     def states() -> list[torch.Tensor]:
-        return [generators.default(i).get_state() for i in range(places.count())]
+        return [generators.default(i).get_state() for i in range(visible.count())]
 
     def set_states(new: Any) -> None:
         for number, state in enumerate(new):
             generators.default(number).set_state(state)
 
     def seed() -> None:
-        generators.default(current_device()).seed()
+        generators.default(context().device).seed()
 
     def seed_all() -> None:
-        _seed_all(generators.default(current_device()).seed())
+        _seed_all(generators.default(context().device).seed())
+
+    def manual_seed(seed: int) -> None:
+        if visible.may_change():  # and, with it, which device is the current one at the first use
+            _seed_all(int(seed))
+        else:
+            generators.default(context().device).manual_seed(int(seed))
 
     return {
-        "manual_seed": lambda seed: generators.default(current_device()).manual_seed(int(seed)) and None,
+        "manual_seed": manual_seed,
         "manual_seed_all": lambda seed: _seed_all(int(seed)),
         "seed": seed,
         "seed_all": seed_all,
@@ -199,6 +212,10 @@ def _random() -> dict[str, Callable[..., Any]]:
 
 
 _ARCHITECTURE = "sm_{}{}".format(*CAPABILITY)
+
+
+def _is_available() -> bool:
+    return visible.count() > 0
 
 
 def _yes(*_: Any, **__: Any) -> bool:
@@ -240,7 +257,7 @@ def _put_below(replaced: Replacements) -> None:
             "_cuda_setDevice": _choose,
             "_cuda_exchangeDevice": _exchange,
             "_cuda_maybeExchangeDevice": _exchange,
-            "_cuda_getDeviceCount": places.count,
+            "_cuda_getDeviceCount": visible.count,
             "_cuda_setStream": _set_stream,
             "_cuda_synchronize": streams.synchronize,
             "_cuda_memoryStats": memory.stats,
@@ -268,9 +285,9 @@ def _put_devices(replaced: Replacements) -> None:
     replaced.put_all(
         torch.cuda,
         {
-            "is_available": _yes,
-            "device_count": places.count,
-            "_device_count_nvml": places.count,
+            "is_available": _is_available,
+            "device_count": visible.count,
+            "_device_count_nvml": visible.count,
             "_initialized": True,  # for PyTorch's own code: nothing is to be initialized
             "is_initialized": initialization.is_initialized,
             "_is_in_bad_fork": initialization.is_in_bad_fork,
@@ -377,8 +394,8 @@ def _put_accelerator(replaced: Replacements) -> None:
     replaced.put_all(
         torch.accelerator,
         {
-            "is_available": lambda: True,
-            "device_count": places.count,
+            "is_available": _is_available,
+            "device_count": visible.count,
             "current_accelerator": lambda check_available=False: where,
             "get_device_capability": lambda device=None: {"supported_dtypes": set()},
         },

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device import places, visible
 from torchemu.frontends.torch.device.ground import RankLocal
 from torchemu.frontends.torch.device.places import HOST
 
@@ -141,12 +141,12 @@ class Defaults(Sequence[Generator]):
     """torch.cuda.default_generators: one for each device of the running rank."""
 
     def __getitem__(self, number: Any) -> Any:
-        if not 0 <= number < places.count():
+        if not 0 <= number < visible.count():
             raise IndexError("tuple index out of range")
         return default(number)
 
     def __len__(self) -> int:
-        return places.count()
+        return visible.count()
 
 
 def behind(generator: Any) -> Generator | None:

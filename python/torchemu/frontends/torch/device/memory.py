@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device import places, visible
 from torchemu.frontends.torch.device.ground import memory_use
 
 _IN_POOLS = (
@@ -119,7 +119,7 @@ def snapshot(asked: tuple[Any, ...] | None = None) -> dict[str, Any]:
     held = [] if asked is not None and tuple(asked[:2]) != (0, 0) else use.held()
     return {
         "segments": [_segment(*one, device) for one in sorted(held)],
-        "device_traces": [[] for _ in range(places.count())],
+        "device_traces": [[] for _ in range(visible.count())],
         "external_annotations": [],
         "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False},
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device import places, visible
 from torchemu.frontends.torch.device.ground import Context, RankLocal, context
 
 
@@ -31,7 +31,8 @@ def note(device: Any) -> None:
 
 def number_on_cluster(rank: Context, at: places.Place) -> int:
     """Returns the number that a device would have on a cluster, where the rank has got a tensor on it."""
-    return 0 if at.number == rank.first_device and not _known.get().has_named else at.number
+    number = 0 if at.number == rank.first_device and not _known.get().has_named else at.number
+    return visible.on_cluster(rank, number)
 
 
 def note_current() -> None:

@@ -18,6 +18,7 @@ import torch
 from torch.autograd import forward_ad, graph
 from torch.autograd.function import BackwardCFunction
 
+from torchemu.frontends.torch.device import visible
 from torchemu.frontends.torch.device.ground import RankLocal, context
 
 ACCELERATORS = ("cuda", "ahbm")
@@ -64,14 +65,13 @@ def is_own_word(device: torch.device) -> bool:
 
 
 def here(kind: str = "cuda") -> Place:
-    """Returns the current device of the running rank."""
+    """Returns the current device of the running rank.
+
+    Raises:
+        RuntimeError: its program sees none.
+    """
+    visible.settle()
     return place(kind, context().device)
-
-
-def count() -> int:
-    """Returns how many devices the running rank's program sees: those of its node."""
-    rank = context()
-    return len(rank.node) if rank.node is not None else rank.world.sips
 
 
 def is_simulated(device: torch.device) -> bool:
@@ -98,16 +98,18 @@ def found(device: torch.device) -> Place:
     """Returns the place of a simulated device; of the current one where it has no index.
 
     Raises:
-        AcceleratorError: the rank's node has no such device.
+        AcceleratorError: the rank's program sees no such device.
+        RuntimeError: it sees none.
     """
     if device.index is None:
         return here(device.type)
     known = _PLACES.get((device.type, device.index))
-    if known is None or device.index >= count():
-        if device.index >= count():
+    visible.settle(device.index)
+    if known is None or device.index >= visible.count():
+        if device.index >= visible.count():
             raise torch.AcceleratorError(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? "
-                f"There are {count()}, from cuda:0 on"
+                f"There are {visible.count()}, from cuda:0 on"
             )
         known = place(device.type, device.index)
     return known

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.utils._device import DeviceContext
 
 from torchemu import runtime
@@ -121,6 +122,9 @@ def put(replaced: Replacements) -> None:
         },
     )
     mixing.put(replaced)
+    moving = [getattr(tensor, name) for name in ("copy_", "cpu", "cuda", "get_device", "to", "untyped_storage")]
+    lazy = UninitializedTensorMixin  # which says what can be done to parameters of lazy modules
+    replaced.put(lazy, "_allowed_methods", [*lazy._allowed_methods, *moving])
     replaced.put(torch._tensor_str, "_str", _text(torch._tensor_str._str))
     replaced.put(torch, "from_dlpack", _from_dlpack(torch.from_dlpack))
     replaced.put(torch, "get_device", lambda tensor: tensor.get_device())

@@ -209,7 +209,7 @@ def copied(source: Tensor, out: Tensor) -> Counted:
 
 def way(source: Tensor, out: Tensor) -> str:
     """Returns how a copy goes through memory."""
-    if source.shape != out.shape:  # broadcast
+    if source.size() != out.size():  # broadcast; parameters of lazy modules have no shape
         return STRIDED
     if source.stride() != out.stride() and not (source.is_contiguous() and out.is_contiguous()):
         inner = source.stride()[-1:] == out.stride()[-1:]
