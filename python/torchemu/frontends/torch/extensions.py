@@ -37,6 +37,10 @@ def _stand_in(run: Session, module: Any) -> None:
                 f"the extension {name!r} has kernels in CUDA C++, in {kernels}, and simulated devices run none: those "
                 "of PyTorch and of Triton run"
             )
+        run.world.warnings[f"extension {name}"] = (
+            f"the extension {name!r}, whose kernels are in CUDA C++, was not compiled: PyTorch's own kernel of the "
+            "same meaning has run in its place"
+        )
         return types.SimpleNamespace(__name__=name, **_STAND_INS[name])
 
     run.replace(module, "_jit_compile", jit_compile)

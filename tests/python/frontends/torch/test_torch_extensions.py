@@ -6,6 +6,7 @@ import torch
 from torch.utils import cpp_extension
 
 import torchemu
+from torchemu import runtime
 
 SHAPES = [(1,), (0,), (3, 5), (257,)]
 
@@ -46,3 +47,10 @@ def test_steps_of_adam_are_its_formulas(decoupled, corrects, dtype):
 def test_another_extension_is_refused_by_its_name():
     with pytest.raises(RuntimeError, match=r"the extension 'fused_lamb' has kernels in CUDA C\+\+, in lamb.cu, and"):
         cpp_extension.load("fused_lamb", ["lamb.cpp", "lamb.cu"])
+
+
+@torchemu.distributed(world_size=1, torch="real")
+def test_a_run_says_what_stood_in():
+    cpp_extension.load("fused_adam", ["multi_tensor_adam.cu"])
+    said = runtime.current().world.warnings["extension fused_adam"]
+    assert "'fused_adam', whose kernels are in CUDA C++, was not compiled: PyTorch's own kernel" in said
