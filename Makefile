@@ -164,8 +164,12 @@ race: prerequisites ## the Go tests with Go's race detector, but for what takes 
 test-python: setup
 	@$(STEP) "pytest" $(PY) -m pytest $(IN_PARALLEL) -m 'not slow'
 
-# What ranks have of their own they have with either torch; these tests get the installed one. Left out: who imports PyTorch
-# keeps its variables against compilers, and its module; and a device's numbers are those of its own tests.
+.PHONY: test-torch
+test-torch: torch ## the tests of the front end for the installed PyTorch, but for the slow ones
+	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) -m 'not slow' tests/python/frontends/torch
+
+# What ranks have of their own they have with either torch; these tests get the installed one, too. Left out: who imports
+# PyTorch keeps its variables against compilers, and its module; and a device's numbers are those of its own tests.
 ISOLATION := tests/python/launch/test_isolation.py
 PROCESSES := tests/python/launch/test_as_processes.py
 OWN := tests/python/launch/test_own_attributes.py \
@@ -175,14 +179,10 @@ OWN := tests/python/launch/test_own_attributes.py \
 	$(ISOLATION) $(addprefix --deselect $(ISOLATION)::test_,functions_are_as_before a_device_draws_numbers_of_its_own) \
 	$(PROCESSES) --deselect $(PROCESSES)::test_the_environment_is_as_before_after_a_run
 
-.PHONY: test-torch
-test-torch: torch ## the tests of the front end for the installed PyTorch, but for the slow ones
-	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) -m 'not slow' tests/python/frontends/torch $(OWN)
-
 .PHONY: test-torch-slow
-test-torch-slow: torch ## those of them that are marked slow
-	@$(STEP) "pytest of slow tests with PyTorch" \
-		$(TORCH_PY) -m pytest $(IN_PARALLEL) -m slow tests/python/frontends/torch $(OWN)
+test-torch-slow: torch ## those of them that are marked slow, and with PyTorch those of what ranks have of their own
+	@$(STEP) "pytest of slow tests with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) -m slow tests/python/frontends/torch
+	@$(STEP) "pytest of ranks with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) $(OWN)
 
 # What versions of PyTorch differ in: words, operations, groups, graphs, symmetric memory; and that models train.
 NEWEST := $(addprefix tests/python/frontends/torch/test_,torch_training.py recorded.py recorded_nccl.py devices.py cuda.py \
