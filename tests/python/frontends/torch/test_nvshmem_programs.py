@@ -31,7 +31,7 @@ def test_right_programs_run_on_two_nodes(name: str, tmp_path: Path) -> None:
     assert status == 0, said
 
 
-@pytest.mark.parametrize(("name", "defect"), sampled(WRONG, 8))
+@pytest.mark.parametrize(("name", "defect"), sampled(WRONG, 16))
 def test_a_planted_defect_is_reported(name: str, defect: str, tmp_path: Path) -> None:
     text = (nvshmem.BEGIN + nvshmem.PROGRAMS[name]).replace("    assert found", "    found")  # whatever comes of it
     status, said = run(tmp_path, marks.planted(text, defect), "--check")

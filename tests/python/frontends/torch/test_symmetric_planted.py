@@ -23,7 +23,7 @@ def test_right_programs_are_clean_in_any_order(name: str, tmp_path: Path) -> Non
         assert status == 0 and "Warning" not in said, (flags, said)
 
 
-@pytest.mark.parametrize(("name", "defect"), sampled(WRONG, 8))
+@pytest.mark.parametrize(("name", "defect"), sampled(WRONG, 16))
 def test_a_planted_defect_is_reported(name: str, defect: str, tmp_path: Path) -> None:
     text = symmetric.BEGIN + symmetric.PROGRAMS[name]
     status, said = run(tmp_path, marks.planted(text, defect), "--check")

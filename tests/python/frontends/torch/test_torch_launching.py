@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from sampling import sampled
 
 CONFIG = """
 import os
@@ -43,7 +44,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.parametrize("method", sampled(["spawn", "fork"], 2))
 def test_what_workers_return_comes_back_by_rank(tmp_path, method):
     wanted = [
         {rank: (3, n * (n + 1) / 2, [str(rank), str(n), "seven", "default_role", "0"]) for rank in range(n)}

@@ -18,7 +18,7 @@ LOSSES_BY_MACHINE = frozenset({"pipelining"})
 LOSS = re.compile(r"-?\d+\.\d{3,}")
 
 
-@pytest.mark.parametrize("recorded", sampled(RECORDED, 15), ids=lambda file: file.stem)
+@pytest.mark.parametrize("recorded", sampled(RECORDED, 20), ids=lambda file: file.stem)
 def test_prints_what_it_prints_on_processes(recorded):
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", *started(recorded)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=SCRIPTS)
