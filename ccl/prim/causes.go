@@ -2,6 +2,7 @@ package prim
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -169,17 +170,25 @@ func (m *Machine) running(j *Job) int {
 	return n
 }
 
+// unsignalled are the waits for a word that nobody has signalled, but for those in which ranks meet.
+func (m *Machine) unsignalled() iter.Seq[*waiter] {
+	return func(yield func(*waiter) bool) {
+		for _, c := range m.live {
+			x := c.word()
+			if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
+				continue
+			}
+			if _, found := x.signalled[x.lo]; !found && !yield(x) {
+				return
+			}
+		}
+	}
+}
+
 // otherRankCause is a wait for a word that nobody has signalled, while the same word of one other rank has been, by a rank that has
 // signalled nothing to the waiter's, and nobody waits for it there.
 func (m *Machine) otherRankCause() string {
-	for _, c := range m.live {
-		x := c.word()
-		if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
-			continue
-		}
-		if _, found := x.signalled[x.lo]; found {
-			continue
-		}
+	for x := range m.unsignalled() {
 		if at, by := x.astray(); by != nil {
 			return fmt.Sprintf("a signal has gone to another rank: rank %d waits at %v for the word at +%d of its %s, to which no signal has come, and the %s of rank %d "+
 				"at %v has come to that of rank %d, which does not wait for it", x.rank, x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at)
@@ -209,21 +218,14 @@ func (x *waiter) astray() (at int, by *origin) {
 // otherWordCause is a wait for a word that nobody has signalled, while signals have come to others of the window for which
 // nobody waits, or to one of them those of several ranks.
 func (m *Machine) otherWordCause() string {
-	for _, c := range m.live {
-		x := c.word()
-		if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
-			continue
-		}
-		if _, found := x.signalled[x.lo]; found {
-			continue
-		}
+	for x := range m.unsignalled() {
 		if at, by := m.unheard(x); by != nil {
 			also := ""
 			if x.signalled[at].mixed {
 				also = ", as have those of other ranks"
 			}
 			return fmt.Sprintf("signals and waits are at different words: rank %d waits at %v for the one at +%d of %s, to which no signal has come, and the %s of rank %d at %v "+
-				"has come to that at +%d%s", c.Rank(), x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at, also)
+				"has come to that at +%d%s", x.by.rank(), x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at, also)
 		}
 	}
 	return ""

@@ -326,28 +326,21 @@ class Block(Program):
         """Returns a context in which the program looks at words: perhaps some of its threads do, and others do not."""
         if not self.checks or self.mask is None or self.supposed is not None or self.mask.all():
             return _ALL
-        return self._hearing()
+        return self._telling(go.PrimSome)
 
-    @contextmanager
-    def _hearing(self) -> Iterator[None]:
-        self.flush()
-        go.PrimSome(self.handle, True)
-        yield
-        self.flush()
-        go.PrimSome(self.handle, False)
-
-    @contextmanager
-    def sharing(self, threads: bool) -> Iterator[None]:
+    def sharing(self, threads: bool) -> AbstractContextManager[object]:
         """Returns a context in which the program's threads, if all take part, have shared out the words of peers that
         it changes."""
-        if not (threads and self.checks):
-            yield
-            return
+        return self._telling(go.PrimShares) if threads and self.checks else _ALL
+
+    @contextmanager
+    def _telling(self, switch: Callable[[int, bool], object]) -> Iterator[None]:
+        """Returns a context in which the core takes what the program does for something else."""
         self.flush()
-        go.PrimShares(self.handle, True)
+        switch(self.handle, True)
         yield
         self.flush()
-        go.PrimShares(self.handle, False)
+        switch(self.handle, False)
 
     def warps(self) -> np.ndarray:
         """Returns the numbers of the warps that have an active thread."""
