@@ -103,16 +103,14 @@ def found(device: torch.device) -> Place:
     """
     if device.index is None:
         return here(device.type)
-    known = _PLACES.get((device.type, device.index))
     visible.settle(device.index)
-    if known is None or device.index >= visible.count():
-        if device.index >= visible.count():
-            raise torch.AcceleratorError(
-                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? "
-                f"There are {visible.count()}, from cuda:0 on"
-            )
-        known = place(device.type, device.index)
-    return known
+    count = visible.count()
+    if device.index >= count:
+        raise torch.AcceleratorError(
+            "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? "
+            f"There are {count}, from cuda:0 on"
+        )
+    return place(device.type, device.index)
 
 
 def of_storage(storage: Any) -> Place | None:

@@ -19,6 +19,12 @@ _CLOSE = 0.6  # of a step, what is left of it where the threads of a column read
 _NARROW = 8  # columns up to which they do
 _AGAIN = 0.6  # of a step, what is left of it where the passes after the first are from a processor's own cache
 _OWN_CACHE = 64 << 10  # bytes of a block that it has
+_CACHED = 24 << 20  # bytes up to which an operand stays in the device's caches
+
+
+def is_far(nbytes: int) -> bool:
+    """Returns whether caches are too small for an operand."""
+    return nbytes > _CACHED
 
 
 class Columns(NamedTuple):

@@ -82,9 +82,6 @@ _SOFTMAX_GRADIENTS = ("_softmax_backward_data", "_log_softmax_backward_data")
 _SHORT = 1024
 """The most elements of a row that softmax has in registers."""
 
-_OF_CACHES = 24 << 20
-"""Bytes of a softmax's operand up to which it stays in the device's caches."""
-
 
 def _softmax(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts a softmax."""
@@ -100,13 +97,14 @@ def _softmax_gradient(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
 
 def _by_columns(out: Tensor, dim: int, nbytes: int, is_backward: bool) -> Counted | None:
     """Counts a softmax along a dimension after which there are elements; None where there are none."""
-    if not out.numel() or not out.dim():
+    dims = out.dim()
+    if not dims or dim % dims == dims - 1 or not out.numel():
         return None
     columns = softmaxes.columns_of(out.shape, dim, out.itemsize)
     if columns.inner == 1:
         return None
     steps = columns.steps(processors(context().world), is_backward)
-    alone = SERIAL_FAR if out.nbytes > _OF_CACHES else SERIAL
+    alone = SERIAL_FAR if softmaxes.is_far(out.nbytes) else SERIAL
     return nbytes + out.nbytes, steps * _STEP, SHARED if columns.threads[0] > 1 else alone
 
 
