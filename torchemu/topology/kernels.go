@@ -38,7 +38,8 @@ func (e *each) Show() any                { return float64(*e) }
 // Ways of the vector units' kernels: those that are not vectorized, because they broadcast, cast to something wider or skip
 // memory; copies that exchange dimensions; those of rows that fit the registers of a few threads; and normalization by
 // statistics that are given, of images channel by channel, and of such with the channels last; those that go through a
-// dimension step by step, in caches or in memory; and those whose threads share a row, in stages.
+// dimension step by step, in caches or in memory; those whose threads share a row, in stages; and those of several kernels
+// or passes, of which nanoseconds of an H200 are counted.
 const (
 	Strided      = "strided"
 	Transposed   = "transposed"
@@ -49,13 +50,14 @@ const (
 	Serial       = "serial"
 	SerialFar    = "serial_far"
 	Shared       = "shared"
+	Staged       = "staged"
 )
 
 // Ways are those that a topology's operations may tell apart.
-var Ways = []string{Strided, Transposed, Short, Eval, Channels, ChannelsLast, Serial, SerialFar, Shared}
+var Ways = []string{Strided, Transposed, Short, Eval, Channels, ChannelsLast, Serial, SerialFar, Shared, Staged}
 
 // Keys are the ways by which operations without a name are told apart.
-func (operationsConfig) Keys() []string { return []string{Strided, Transposed} }
+func (operationsConfig) Keys() []string { return []string{Strided, Transposed, Staged} }
 
 // Admits any operation.
 func (operationsConfig) Admits(key string, _ *yaml.Node) bool { return key != "" }

@@ -69,7 +69,7 @@ func TestOperationsThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"{gelu: -1}": "t.yaml:2: kernels.operations.gelu: must be a number from 0 to 1000000, not -1",
 		"{gelu: a}":  `t.yaml:2: kernels.operations.gelu: must be a number from 0 to 1000000, not "a"`,
-		"7":          "t.yaml:2: kernels.operations: must be a mapping with the keys strided, transposed; not 7",
+		"7":          "t.yaml:2: kernels.operations: must be a mapping with the keys strided, transposed, staged; not 7",
 	} {
 		_, err := topology.Parse("t.yaml", []byte("system: {sips: {count: 1}}\nkernels: {operations: "+text+"}"))
 		if err == nil || err.Error() != want {

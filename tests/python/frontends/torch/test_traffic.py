@@ -30,7 +30,6 @@ COUNTED = {
     "x.new_zeros(2, 1 << 21).cumsum(0)": ("cumsum", 1 << 25, 2 * 1024, "serial_far"),
     "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "short"),
     "torch.var_mean(x, -1)": ("var_mean", 4 * (ALL + 2 * ROWS), ALL, "vector"),
-    "x.topk(2, -1)": ("topk", 4 * ALL + ROWS * 2 * (4 + 8), ALL, "vector"),
     "x * host": ("mul", 2 * 4 * ALL, ALL, "vector"),
     # what is written and not read, and what is done to a copy
     "x.clone().zero_()": ("zero_", 4 * ALL, ALL, "vector"),
@@ -69,6 +68,33 @@ COUNTED = {
     "F.batch_norm(x, row, row)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "eval"),
     "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 8 * (ALL + WIDTH), ALL, "channels_last"),
     "F.batch_norm(x.view(2, 3, 8), *[None] * 4, True)": ("native_batch_norm", 8 * (ALL + 3), ALL, "channels"),
+    # what is sorted, picked by rank and drawn: nanoseconds of an H200
+    "x.sort(-1)": ("sort", 4 * ALL + 12 * ALL, 3000 + 1 + 4500, "staged"),
+    "x.sort(dim=0, stable=True)": ("sort", 4 * ALL + 12 * ALL, 3000 + 1 + 4500, "staged"),
+    "x.new_zeros(1, 64).argsort()": ("sort", 16 * 64, 3000 + 1 + (2 * 4 + 4) * 400, "staged"),
+    "x.new_zeros(128, 8192).half().sort()": ("sort", 12 << 20, 3 * 15483 + 5000 + 8389, "staged"),
+    "x[:0].sort(-1)": ("sort", 0, 0, "vector"),
+    "one.sort()": ("sort", 4 + 12, 3000 + 1 + 4500, "staged"),
+    "x.topk(2, -1)": ("topk", 4 * ALL + 12 * 2 * ROWS, 4318 + 500 + 4500, "staged"),
+    "x.topk(2, -1, sorted=False)": ("topk", 4 * ALL + 12 * 2 * ROWS, 4318, "staged"),
+    "x.topk(1, 0)": ("topk", 4 * ALL + 12 * WIDTH, 4309, "staged"),
+    "x.topk(0)": ("topk", 4 * ALL, 0, "vector"),
+    "x.median(0)": ("median", 4 * ALL + 12 * WIDTH, 2533, "staged"),
+    "x.kthvalue(2)": ("kthvalue", 4 * ALL + 12 * ROWS, 2539, "staged"),
+    "x.median()": ("median", 4 * ALL + 4, 10_000 + 4 * 7000 + 3, "staged"),
+    "x.multinomial(1)": ("multinomial", 4 * ALL + 8 * ROWS, 20_001, "staged"),
+    "x.multinomial(2, True)": ("multinomial", 4 * ALL + 16 * ROWS, 8001, "staged"),
+    # images of another size
+    "F.interpolate(image, scale_factor=2, mode='bilinear')": ("upsample_bilinear2d", 20 * ALL, 2 * 220, "staged"),
+    "F.interpolate(last, scale_factor=2, mode='bilinear')": ("upsample_bilinear2d", 20 * ALL, 4 * ALL, "channels_last"),
+    "F.interpolate(image, scale_factor=2, mode='bicubic')": ("upsample_bicubic2d", 20 * ALL, 4000 + 840, "staged"),
+    "F.interpolate(image, scale_factor=2)": ("upsample_nearest2d", 20 * ALL, 4 * ALL, "channels"),
+    "torch.ops.aten.upsample_nearest2d_backward(image, [3, 8], [1, 2, 3, 4])": (
+        "upsample_nearest2d_backward", 6 * ALL, 300 + 200, "staged"
+    ),
+    "torch.ops.aten.upsample_bilinear2d_backward(image.half(), [3, 8], [1, 2, 3, 4], False)": (
+        "upsample_bilinear2d_backward", 3 * ALL, 2 * ALL + 3, "vector"
+    ),
     # a part of an operand
     "torch.ops.aten.embedding_dense_backward(x, classes, 3, -1, False)": (
         "embedding_dense_backward", 4 * ALL + 8 * ROWS + 4 * 3 * WIDTH, 21, "vector"
@@ -76,9 +102,9 @@ COUNTED = {
     "torch.ops.aten.embedding_dense_backward(x.new_zeros(3073, 8), x.new_zeros(3073).long(), 2, -1, False)": (
         "embedding_dense_backward", 4 * 3073 * 8 + 8 * 3073 + 4 * 16, 5_300_000 + 16, "vector"
     ),
-    "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
-    "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
-    "x[three]": ("index", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
+    "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 2, "staged"),
+    "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 2, "staged"),
+    "x[three]": ("index", 2 * 3 * WIDTH * 4 + 3 * 8, 2, "staged"),
     "x[three, three]": ("index", 2 * 3 * 4 + 2 * 3 * 8, 3, "vector"),
     "x.gather(1, classes[:, None])": ("gather", 2 * ROWS * 4 + ROWS * 8, ROWS, "vector"),
     "x.gather(0, three[:, None].expand(3, WIDTH))": ("gather", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
@@ -89,6 +115,8 @@ COUNTED = {
     "one.clone().index_fill_(0, three[:1], 2.0)": ("index_fill_", 4 + 8, 1, "vector"),
     "x.clone().index_put_((three,), one)": ("index_put_", 2 * 3 * WIDTH * 4 + 4 + 24, 3 * WIDTH, "vector"),
     "x.clone().index_put_((three,), y[:3])": ("index_put_", 3 * 3 * WIDTH * 4 + 24, 3 * WIDTH, "vector"),
+    "x.clone().index_put_((three,), y[:3], True)": ("index_put_", 9 * WIDTH * 4 + 24, 20_000 + 300 + 1, "staged"),
+    "x.flatten().index_select(0, three)": ("index_select", 2 * 3 * 4 + 24, 3, "vector"),
     "x.clone().index_put_((mask,), one)": ("index_put_", 2 * ALL * 4 + 4 + ALL, ALL, "vector"),
     "F.nll_loss(x, classes)": ("nll_loss_forward", 2 * ROWS * 8 + 2 * 4, ROWS, "vector"),
     "F.dropout(x, 0.5)": ("native_dropout", (4 + 4 + 1) * ALL, ALL, "vector"),
@@ -107,6 +135,7 @@ def operands():
         "short": x.half(), "three": three,
         "classes": torch.zeros(ROWS, dtype=torch.int64, device="cuda"), "one": torch.ones((), device="cuda"),
         "long": torch.ones(2, 1024, device="cuda"), "wide": torch.ones(1, 1025, device="cuda"),
+        "image": x.view(1, 2, 3, 8), "last": x.view(1, 4, 3, 4).to(memory_format=torch.channels_last),
         "host": torch.tensor(2.0), "empty": torch.ones(0, device="cuda"),
     }  # fmt: skip
 

@@ -330,7 +330,7 @@ class RankMode(TorchDispatchMode):
             self.launch(op.name, *op.counted(args, out, nbytes))
         else:
             more, _ = self.settle(out, at)
-            self.launch(op.name, *traffic.counted_several(op.name, args, op.changes, nbytes, more))
+            self.launch(op.name, *traffic.counted_several(op, args, kwargs, nbytes, more))
         return out
 
     def read(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -8,30 +8,33 @@ or write one that they do not read. CUDA's pointwise kernels are vectorized only
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import deferral, scans, softmaxes
+from torchemu.frontends.torch.device import deferral, ranked, resampling, scans, softmaxes
 from torchemu.frontends.torch.device.ground import context, go
+from torchemu.frontends.torch.device.indexed import PARTS
+from torchemu.frontends.torch.device.ways import (
+    ALIKE,
+    CHANNELS,
+    CHANNELS_LAST,
+    EVAL,
+    SERIAL,
+    SERIAL_FAR,
+    SHARED,
+    SHORT,
+    STAGED,
+    STRIDED,
+    TRANSPOSED,
+    Counted,
+    Counter,
+)
 from torchemu.runtime.device_properties import processors
 
 _STRIDED = torch.strided
-
-Counted = tuple[int, int, str]
-"""Bytes that a kernel moves, elements that it takes, and its way through memory."""
-
-Counter = Callable[[Sequence[Any], Tensor, int], Counted]
-"""A function that counts a kernel, by its arguments, its result and the bytes of all operands."""
-
-ALIKE, STRIDED, TRANSPOSED, SHORT, EVAL = "vector", "strided", "transposed", "short", "eval"
-CHANNELS, CHANNELS_LAST = "channels", "channels_last"
-SERIAL, SERIAL_FAR, SHARED = "serial", "serial_far", "shared"
-"""Ways of kernels, as topologies name them: with vectorized accesses to memory, without, and in another order; with
-short rows; by statistics that are given; of images channel by channel, and with the channels last; step by step through
-a dimension, of what caches hold and of more, and with threads that share a row."""
 
 _OF_ROWS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward")
 _BATCH_NORMS = ("native_batch_norm", "native_batch_norm_backward")
@@ -57,27 +60,19 @@ def counter(name: str) -> Counter:
     """Returns what counts an operation with one result, by its name."""
     part = PARTS.get(name)
     if part is not None:
-        return lambda args, out, nbytes: (*part(args, out), ALIKE)
+        return lambda args, out, nbytes: part(args, out)
     if name in OVERWRITES:
         return lambda args, out, nbytes: (out.nbytes, out.numel(), ALIKE)
     if name in COPIES:
         return lambda args, out, nbytes: (nbytes + out.nbytes, out.numel(), way(args[0], out))
-    if name in _SOFTMAXES:
-        return _softmax
-    if name in _SOFTMAX_GRADIENTS:
-        return _softmax_gradient
-    if name == "sum":
-        return _summed
-    if name.removesuffix("_") in _SCANS:
-        return _scanned
+    own = _OWN.get(name.removesuffix("_"))
+    if own is not None:
+        return own
     times = AGAIN.get(name)
     if times is not None:
         return lambda args, out, nbytes: whole(args, out, nbytes + times * args[0].nbytes)
     return whole
 
-
-_SOFTMAXES = ("_softmax", "_log_softmax")
-_SOFTMAX_GRADIENTS = ("_softmax_backward_data", "_log_softmax_backward_data")
 
 _SHORT = 1024
 """The most elements of a row that softmax has in registers."""
@@ -108,8 +103,6 @@ def _by_columns(out: Tensor, dim: int, nbytes: int, is_backward: bool) -> Counte
     return nbytes + out.nbytes, steps * _STEP, SHARED if columns.threads[0] > 1 else alone
 
 
-_SCANS = ("cumsum", "cumprod", "logcumsumexp")
-
 _STEP = 1024
 """Elements that a step or stage of a scan or softmax counts as, however many it has: it takes as long as it waits."""
 
@@ -131,6 +124,59 @@ def _summed(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return read, elements, STRIDED if args[0].dtype is torch.bool else as_usual
 
 
+def _images(of: Tensor, out: Tensor) -> resampling.Scaled | None:
+    """Returns images that get another size, or their gradient, as what is computed; None without elements."""
+    if not out.numel() or not of.numel():
+        return None
+    per_pixel = of.numel() / out.numel()
+    images, channels = out.shape[:2]
+    return resampling.Scaled(images, channels, math.prod(out.shape[2:]), per_pixel, out.nbytes, _is_last(of))
+
+
+def _bilinear(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts means of four pixels."""
+    moved, images = nbytes + out.nbytes, _images(args[0], out)
+    took = resampling.bilinear(images, processors(context().world)) if images else None
+    return (moved, out.numel(), CHANNELS_LAST) if took is None else (moved, math.ceil(took), STAGED)
+
+
+def _bicubic(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts means of sixteen pixels."""
+    images = _images(args[0], out)
+    took = resampling.bicubic(images, processors(context().world)) if images else 0
+    return nbytes + out.nbytes, math.ceil(took), STAGED
+
+
+def _means_backward(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts the gradient of means of pixels, of which each element is added to several: as half of a pair, where it
+    has 16 bits, unless that is of several channels."""
+    gradient = args[0].numel() * (2 if out.itemsize == 2 and not _is_last(args[0]) else 1)
+    return nbytes + out.nbytes, gradient + out.numel() // 8, ALIKE
+
+
+def _nearest(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts pixels that are repeated."""
+    return nbytes + out.nbytes, out.numel(), CHANNELS_LAST if _is_last(args[0]) else CHANNELS
+
+
+def _nearest_backward(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
+    """Counts the gradient of pixels that are repeated."""
+    images = _images(args[0], out)
+    return nbytes + out.nbytes, math.ceil(resampling.repeated_backward(images)) if images else 0, STAGED
+
+
+_OWN: dict[str, Counter] = {
+    **dict.fromkeys(("_softmax", "_log_softmax"), _softmax),
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), _softmax_gradient),
+    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), _scanned),
+    **dict.fromkeys(("upsample_bilinear2d_backward", "upsample_bicubic2d_backward"), _means_backward),
+    "upsample_nearest2d": _nearest, "upsample_nearest2d_backward": _nearest_backward,
+    "upsample_bilinear2d": _bilinear, "upsample_bicubic2d": _bicubic,
+    "sum": _summed, "median": ranked.median_of_all, "multinomial": ranked.drawn,
+}  # fmt: skip
+"""Functions that count operations with rules of their own, by their names."""
+
+
 def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts an operation that reads its operands and writes its result."""
     written, elements, first = out.nbytes, out.numel(), args[0] if args else None
@@ -145,14 +191,17 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
 
 
-def counted_several(name: str, args: Sequence[Any], changed: Sequence[int], nbytes: int, results: int) -> Counted:
+def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes: int, results: int) -> Counted:
     """Returns what a kernel takes that has several results, or none.
 
     Args:
-        changed: the places of operands that it writes.
+        op: the operation.
         nbytes: of all operands.
         results: bytes of what is new.
     """
+    name, rank = op.name, ranked.SEVERAL.get(op.name)
+    if rank is not None:
+        return rank(args, kwargs, nbytes + results)
     elements = sum(t.numel() for t in deferral.tensors(args[0])) if args else 0
     if name == "nll_loss_forward":
         return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
@@ -164,7 +213,7 @@ def counted_several(name: str, args: Sequence[Any], changed: Sequence[int], nbyt
         return nbytes + results, elements if way is CHANNELS_LAST else _by_channels(images, False), way
     if results:
         return nbytes + results, elements, _by_rows(args) if name in _OF_ROWS else ALIKE
-    written = [sum(map(size, deferral.tensors(args[at]))) for at in changed if at < len(args)]
+    written = [sum(map(size, deferral.tensors(args[at]))) for at in op.changes if at < len(args)]
     if name in OVERWRITES:
         nbytes -= written[0]
     return nbytes + sum(written), elements, ALIKE
@@ -220,112 +269,3 @@ def way(source: Tensor, out: Tensor) -> str:
 def _is_row(tensor: Tensor) -> bool:
     """Says whether a tensor's last dimension has one element for each, or one for all: nothing is transposed by it."""
     return tensor.shape[-1:] == (1,) or tensor.stride()[-1:] == (0,)
-
-
-def _in_memory(indices: Any) -> int:
-    """Returns the bytes that indices take in memory, each once, where they are expanded."""
-    if isinstance(indices, (list, tuple)):
-        return sum(_in_memory(i) for i in indices)
-    if not isinstance(indices, Tensor):
-        return 0
-    return math.prod(n for n, step in zip(indices.shape, indices.stride(), strict=True) if step) * indices.itemsize
-
-
-def _read(of: int, by: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
-    """Counts operations that read what is picked of one operand, by another one's indices."""
-
-    def count(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
-        return min(args[of].nbytes, out.nbytes) + out.nbytes + _in_memory(args[by]), out.numel()
-
-    return count
-
-
-def _written(by: int, source: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
-    """Counts operations that write elements of their first operand, by indices, from a source or one value for all."""
-
-    def count(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
-        elements = _places(args[0], args[by])
-        given = args[source] if len(args) > source else None
-        values = min(_in_memory(given), elements * out.itemsize)
-        return 2 * elements * out.itemsize + values + _in_memory(args[by]), elements
-
-    return count
-
-
-def _places(of: Tensor, indices: Any) -> int:
-    """Returns how many elements of a tensor indices name: rows for indices of some dimensions, else one for each."""
-    if not isinstance(indices, (list, tuple)):
-        return int(indices.numel())
-    given = [i for i in indices if i is not None]
-    if any(i.dtype is torch.bool for i in given):
-        return of.numel()
-    indexed = math.prod(n for n, i in zip(of.shape, indices, strict=False) if i is not None)
-    return max(i.numel() for i in given) * (of.numel() // indexed if indexed else 0)
-
-
-def _rows(passes: int) -> Callable[[Sequence[Any], Tensor], tuple[int, int]]:
-    """Counts operations that write rows of their first operand: a dimension, indices, and a source or one value.
-
-    Args:
-        passes: how often they read or write as much as the rows have.
-    """
-
-    def count(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
-        given, along = args[3], out.shape[args[1]] if out.dim() else 1
-        one = out.numel() // along if along else 0
-        elements = given.numel() if isinstance(given, Tensor) and given.dim() else args[2].numel() * one
-        return passes * elements * out.itemsize + _in_memory(args[2]), elements
-
-    return count
-
-
-def _copied(count: Callable[[Sequence[Any], Tensor], tuple[int, int]]) -> Callable[..., tuple[int, int]]:
-    """Counts an operation that does to a copy what another one does in place."""
-
-    def more(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
-        nbytes, elements = count(args, out)
-        return nbytes + 2 * out.nbytes, elements
-
-    return more
-
-
-def _of_classes(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
-    """Counts the gradient of a loss that looks at one class of each row; the others' are zeros."""
-    return out.nbytes + 2 * args[2].nbytes, args[2].numel()
-
-
-_SORTED = 3072
-"""Indices of an embedding beyond which those of its gradient are sorted, so that each row is written once."""
-
-_SORTING = 5_300_000
-"""Elements that sorting them counts as, however many they are: about ten kernels, 95 us."""
-
-_UNSORTED = 0.45
-"""Elements that one of a gradient counts as whose indices are not sorted."""
-
-
-def _of_table(args: Sequence[Any], out: Tensor) -> tuple[int, int]:
-    """Counts the gradient of an embedding's table, which is filled with zeros before. How many rows are written that
-    differ is taken from draws that are all as likely, for without data nobody knows it."""
-    given, rows = args[1].numel(), out.shape[0]
-    nbytes = args[0].nbytes + _in_memory(args[1]) + out.nbytes
-    if given <= _SORTED:
-        return nbytes, int(_UNSORTED * args[0].numel())
-    distinct = round(rows * -math.expm1(-given / rows)) if rows else 0
-    return nbytes, _SORTING + distinct * (out.numel() // rows if rows else 0)
-
-
-_PLACED = {
-    "scatter": _written(2, 3), "scatter_add": _written(2, 3), "scatter_reduce": _written(2, 3),
-    "index_put": _written(1, 2), "index_add": _rows(3), "index_reduce": _rows(3), "index_copy": _rows(2),
-    "index_fill": _rows(1),
-}  # fmt: skip
-
-PARTS: dict[str, Callable[[Sequence[Any], Tensor], tuple[int, int]]] = {
-    "gather": _read(0, 2), "index_select": _read(0, 2), "take": _read(0, 1), "embedding": _read(0, 1),
-    "index": _read(0, 1), "_unsafe_index": _read(0, 1), "embedding_dense_backward": _of_table,
-    "nll_loss_backward": _of_classes,
-    **{f"{name}_": count for name, count in _PLACED.items()}, "_index_put_impl_": _written(1, 2),
-    **{name: _copied(count) for name, count in _PLACED.items()},
-}  # fmt: skip
-"""Bytes and elements of operations that touch a part of an operand, from their arguments and their result."""
