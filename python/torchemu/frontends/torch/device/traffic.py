@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import deferral, ranked, resampling, scans, softmaxes
+from torchemu.frontends.torch.device import deferral, ranked, reduced, resampling, scans, softmaxes
 from torchemu.frontends.torch.device.ground import context, go
 from torchemu.frontends.torch.device.indexed import PARTS
 from torchemu.frontends.torch.device.ways import (
@@ -118,12 +118,6 @@ def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + out.nbytes, length * _STEP, SERIAL_FAR if scans.is_far(out.nbytes) else SERIAL
 
 
-def _summed(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts a sum. Kernels that count bools read them one by one."""
-    read, elements, as_usual = whole(args, out, nbytes)
-    return read, elements, STRIDED if args[0].dtype is torch.bool else as_usual
-
-
 def _images(of: Tensor, out: Tensor) -> resampling.Scaled | None:
     """Returns images that get another size, or their gradient, as what is computed; None without elements."""
     if not out.numel() or not of.numel():
@@ -172,7 +166,7 @@ _OWN: dict[str, Counter] = {
     **dict.fromkeys(("upsample_bilinear2d_backward", "upsample_bicubic2d_backward"), _means_backward),
     "upsample_nearest2d": _nearest, "upsample_nearest2d_backward": _nearest_backward,
     "upsample_bilinear2d": _bilinear, "upsample_bicubic2d": _bicubic,
-    "sum": _summed, "median": ranked.median_of_all, "multinomial": ranked.drawn,
+    **reduced.ONE, "median": ranked.median_of_all, "multinomial": ranked.drawn,
 }  # fmt: skip
 """Functions that count operations with rules of their own, by their names."""
 
@@ -191,6 +185,9 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
 
 
+_SEVERAL = {**ranked.SEVERAL, **reduced.TWO}
+
+
 def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes: int, results: int) -> Counted:
     """Returns what a kernel takes that has several results, or none.
 
@@ -199,9 +196,9 @@ def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes
         nbytes: of all operands.
         results: bytes of what is new.
     """
-    name, rank = op.name, ranked.SEVERAL.get(op.name)
-    if rank is not None:
-        return rank(args, kwargs, nbytes + results)
+    name, own = op.name, _SEVERAL.get(op.name)
+    if own is not None:
+        return own(args, kwargs, nbytes + results)
     elements = sum(t.numel() for t in deferral.tensors(args[0])) if args else 0
     if name == "nll_loss_forward":
         return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
