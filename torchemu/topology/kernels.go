@@ -279,13 +279,17 @@ func (t *Topology) Kernels() *Kernels { return t.kernels }
 
 // Operation is how many operations of its unit a kernel takes for each that is counted, which is one for an element, and
 // what a formula says of a product. name is PyTorch's, in place or not; an entry for the name and the way, with a dot
-// between them, goes before one for the name, and that before one for the way.
+// between them, goes before one for the name, and that before one for the way; what is [Staged] has none for the name.
 func (k *Kernels) Operation(name, way string) float64 {
 	if k == nil {
 		return 1
 	}
 	plain := strings.TrimSuffix(name, "_")
-	for _, key := range [...]string{name + "." + way, plain + "." + way, name, plain, way} {
+	keys := []string{name + "." + way, plain + "." + way, name, plain, way}
+	if way == Staged { // which no elements are counted of
+		keys = []string{name + "." + way, plain + "." + way, way}
+	}
+	for _, key := range keys {
 		if found, ok := k.operations[key]; ok {
 			return float64(found)
 		}

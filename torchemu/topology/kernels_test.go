@@ -12,7 +12,8 @@ func TestOperationsOfKernels(t *testing.T) {
 	top := parse(t, `
 system: {sips: {count: 1}}
 kernels:
-  operations: {strided: 170, transposed: 455, gelu: 7.5, _softmax: 209, zero_: 2, zero: 3, idle: 0, _softmax.short: 120, cat.strided: 5}
+  operations: {strided: 170, transposed: 455, staged: 66900, gelu: 7.5, _softmax: 209, zero_: 2, zero: 3, idle: 0,
+    _softmax.short: 120, cat.strided: 5, cat.staged: 9}
 `)
 	for _, c := range []struct {
 		name, way string
@@ -35,6 +36,8 @@ kernels:
 		{"add", topology.Short, 1},
 		{"cat", topology.Strided, 5},
 		{"cat", "vector", 1},
+		{"gelu", topology.Staged, 66900},
+		{"cat_", topology.Staged, 9},
 		{"", "", 1},
 		{"_", "float16", 1},
 	} {

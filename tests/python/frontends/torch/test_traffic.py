@@ -27,7 +27,7 @@ COUNTED = {
     "x.new_zeros(0, 8).cumsum(0)": ("cumsum", 0, 0, "vector"),
     "x.new_zeros(8, 0).cumsum(-1)": ("cumsum", 0, 0, "vector"),
     "x.new_zeros(2, 1 << 21).cumsum(0)": ("cumsum", 1 << 25, 2 * 1024, "serial_far"),
-    "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, ALL, "short"),
+    "x.softmax(-1)": ("_softmax", 2 * 4 * ALL, 20, "staged"),
     "x * host": ("mul", 2 * 4 * ALL, ALL, "vector"),
     # what is written and not read, and what is done to a copy
     "x.clone().zero_()": ("zero_", 4 * ALL, ALL, "vector"),
@@ -53,15 +53,26 @@ COUNTED = {
     # rows that are short, and statistics that are given
     "x.log_softmax(0)": ("_log_softmax", 8 * ALL, 4 * 1024, "serial"),
     "x.view(2, 3, 8).softmax(-2)": ("_softmax", 8 * ALL, 2 * 1024, "serial"),
-    "x.view(6, 8, 1).softmax(1)": ("_softmax", 8 * ALL, ALL, "short"),
+    "x.view(6, 8, 1).softmax(1)": ("_softmax", 8 * ALL, 20, "staged"),
     "x.new_zeros(64, 8).softmax(0)": ("_softmax", 8 * 512, 2 * 1024, "shared"),
     "x.new_zeros(8192, 1024).softmax(0)": ("_softmax", 1 << 26, 8192 * 1024, "serial_far"),
     "x.new_zeros(0, 8).softmax(0)": ("_softmax", 0, 0, "short"),
     "torch._softmax_backward_data(x, x, 0, x.dtype)": ("_softmax_backward_data", 12 * ALL, 6 * 1024, "serial"),
-    "torch._softmax_backward_data(x, x, 1, x.dtype)": ("_softmax_backward_data", 12 * ALL, ALL, "vector"),
-    "long.softmax(-1)": ("_softmax", 8 * 2048, 2048, "short"),
+    "torch._softmax_backward_data(x, x, 1, x.dtype)": ("_softmax_backward_data", 24 * ALL, 12, "staged"),
+    "long.softmax(-1)": ("_softmax", 8 * 2048, 2458, "staged"),
     "long.softmax(0)": ("_softmax", 8 * 2048, 2 * 1024, "serial"),
-    "long.view(1, -1)[:, :1025].softmax(-1)": ("_softmax", 8 * 1025, 1025, "vector"),
+    "long.view(1, -1)[:, :1025].softmax(-1)": ("_softmax", 8 * 1025, 2400 + 205, "staged"),
+    "x.new_zeros(1024, 20).softmax(-1)": ("_softmax", 8 * 20480, 1024 * 56, "short"),
+    "x.new_zeros(1024, 20).log_softmax(-1)": ("_log_softmax", 8 * 20480, 1024 * 56, "short"),
+    "torch._log_softmax_backward_data(*[x.new_zeros(512, 100)] * 2, 1, x.dtype)": (
+        "_log_softmax_backward_data", 12 * 51200, 512 * 128, "short"
+    ),
+    "x.new_zeros(300, 2048).softmax(-1)": ("_softmax", 8 * 614400, 614400, "vector"),
+    "x.new_zeros(300, 16384).softmax(-1)": ("_softmax", 8 * 4915200, 5406720, "vector"),
+    "x.new_zeros(300, 32768).half().softmax(-1)": ("_softmax", 4 * 9830400, 5406720, "vector"),
+    "torch._softmax_backward_data(*[x.new_zeros(300, 16384)] * 2, 1, x.dtype)": (
+        "_softmax_backward_data", 24 * 4915200, 4915200, "vector"
+    ),
     "one.softmax(0)": ("_softmax", 8, 1, "short"),
     "F.batch_norm(x, row, row)": ("native_batch_norm", 4 * (2 * ALL + 2 * WIDTH), ALL, "eval"),
     "F.batch_norm(x, None, None, training=True)": ("native_batch_norm", 8 * (ALL + WIDTH), ALL, "channels_last"),
@@ -137,7 +148,11 @@ COUNTED = {
     "x.clone().index_put_((three,), y[:3], True)": ("index_put_", 9 * WIDTH * 4 + 24, 20_000 + 300 + 1, "staged"),
     "x.flatten().index_select(0, three)": ("index_select", 2 * 3 * 4 + 24, 3, "vector"),
     "x.clone().index_put_((mask,), one)": ("index_put_", 2 * ALL * 4 + 4 + ALL, ALL, "vector"),
-    "F.nll_loss(x, classes)": ("nll_loss_forward", 2 * ROWS * 8 + 2 * 4, ROWS, "vector"),
+    "F.nll_loss(x, classes)": ("nll_loss_forward", 2 * ROWS * 8 + 2 * 4, 281, "staged"),
+    "F.nll_loss(x, classes, reduction='none')": ("nll_loss_forward", 2 * ROWS * 8 + 4 * ROWS + 4, 1001, "staged"),
+    "torch.ops.aten.nll_loss_backward(one, x, classes, None, 1, -100, one)": (
+        "nll_loss_backward", 4 * ALL + 2 * 8 * ROWS, 1169, "staged"
+    ),
     "F.dropout(x, 0.5)": ("native_dropout", (4 + 4 + 1) * ALL, ALL, "vector"),
     # nothing
     "empty + empty": ("add", 0, 0, "vector"),

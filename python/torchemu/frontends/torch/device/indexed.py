@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import sorts
+from torchemu.frontends.torch.device import softmaxes, sorts
 from torchemu.frontends.torch.device.ways import ALIKE, STAGED, Counted
 
 Part = Callable[[Sequence[Any], Tensor], Counted]
@@ -117,7 +117,9 @@ def _copied(count: Part) -> Part:
 
 def _of_classes(args: Sequence[Any], out: Tensor) -> Counted:
     """Counts the gradient of a loss that looks at one class of each row; the others' are zeros."""
-    return out.nbytes + 2 * args[2].nbytes, args[2].numel(), ALIKE
+    rows = args[2].numel()
+    took = softmaxes.handing_out(rows, out.nbytes) if rows else 0
+    return out.nbytes + 2 * args[2].nbytes, math.ceil(took), STAGED
 
 
 _SORTED = 3072

@@ -1,15 +1,77 @@
-"""Steps in which PyTorch's kernels for CUDA go along a dimension of softmax that is not the last (its
-native/cuda/SoftMax.cu).
+"""Steps of PyTorch's kernels for CUDA that take softmax, and that add up losses of classes (its native/cuda/SoftMax.cu
+and Loss.cu).
 
-A thread has a column, and goes along the dimension element by element; where columns are few and long, threads of a
-block share one, and read their elements far apart. A block has at most 1,024 threads. So a softmax takes long not for
-its bytes but for the steps that come one after another, and for the blocks that a processor has.
+Along the last dimension up to 1,024 elements are held by a few threads, in registers; more go through a block.
+
+Along others a thread has a column, and goes through the dimension element by element; where columns are few and long,
+threads of a block share one, and read their elements far apart. A block has at most 1,024 threads. So a softmax takes
+long not for its bytes but for the steps that come one after another, and for the blocks that a processor has.
 """
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
+
+HELD = 1024
+"""The most elements of a row that a few threads hold."""
+
+_PIECES = {
+    "_softmax": (2.4, 2400, 0.2), "_log_softmax": (1.1, 1600, 0.19), "_softmax_backward_data": (1.5, 1700, 0.27),
+    "_log_softmax_backward_data": (1.3, 1200, 0.2),
+}  # fmt: skip
+"""Ns on an H200 that an element takes of a row that is held, what a longer row takes, and what its elements do."""
+
+
+def few(processors: int) -> int:
+    """Returns how many rows take as long as one."""
+    return 2 * processors
+
+
+def alone(name: str, length: int) -> float:
+    """Returns the ns of an H200 that few rows take, by the name of the operation."""
+    held, row, element = _PIECES[name]
+    return held * length if length <= HELD else row + element * length
+
+
+def padded(length: int) -> int:
+    """Returns the elements that a row which is held counts as: threads hold a power of two, and do little at a time
+    where that is small."""
+    held = 1 << (length - 1).bit_length()
+    return held if held > _WARP else -(-7 * held // 4)
+
+
+_WARP = 32  # threads that go together
+
+
+def adding_up(rows: int, nbytes: int) -> float:
+    """Returns the ns of an H200 that it takes to add up what a class of each row says. One block does that.
+
+    Args:
+        nbytes: of a row.
+    """
+    turns = max(min(rows / _WARP, 16), rows / _THREADS)
+    return 200 + turns * (430 if nbytes <= 64 or rows <= 8 * _THREADS else 740)
+
+
+def handing_out(rows: int, nbytes: int) -> float:
+    """Returns the ns of an H200 that it takes to fill a gradient with zeros, and to write a class of each row.
+
+    Args:
+        nbytes: of the gradient.
+    """
+    written = adding_up(rows, nbytes // rows)
+    return 1000 + nbytes / 4250 + (written if rows > 4 * _THREADS else 0.6 * written)
+
+
+_BLOCK = 48 << 10  # bytes of a row that a block holds
+
+
+def read(length: int, itemsize: int) -> float:
+    """Returns how often the elements of a row count that is not held by few threads: a block that does not hold it
+    either reads it several times."""
+    return 0.275 * itemsize if length * itemsize > _BLOCK else 1.0
+
 
 _THREADS = 1024  # of a block
 _FEW, _LONG = 64, 64  # columns at most, elements at least, for which threads share a column

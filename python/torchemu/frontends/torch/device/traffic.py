@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import deferral, ranked, reduced, resampling, scans, softmaxes
+from torchemu.frontends.torch.device import classes, deferral, ranked, reduced, scaled, scans
 from torchemu.frontends.torch.device.ground import context, go
 from torchemu.frontends.torch.device.indexed import PARTS
 from torchemu.frontends.torch.device.ways import (
@@ -26,7 +26,6 @@ from torchemu.frontends.torch.device.ways import (
     SERIAL_FAR,
     SHARED,
     SHORT,
-    STAGED,
     STRIDED,
     TRANSPOSED,
     Counted,
@@ -74,37 +73,8 @@ def counter(name: str) -> Counter:
     return whole
 
 
-_SHORT = 1024
-"""The most elements of a row that softmax has in registers."""
-
-
-def _softmax(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts a softmax."""
-    row = out.shape[args[1]] if out.dim() else 1
-    as_rows = nbytes + out.nbytes, out.numel(), SHORT if row <= _SHORT else ALIKE
-    return _by_columns(out, args[1], nbytes, is_backward=False) or as_rows
-
-
-def _softmax_gradient(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts the gradient by what a softmax is of."""
-    return _by_columns(out, args[2], nbytes, is_backward=True) or whole(args, out, nbytes)
-
-
-def _by_columns(out: Tensor, dim: int, nbytes: int, is_backward: bool) -> Counted | None:
-    """Counts a softmax along a dimension after which there are elements; None where there are none."""
-    dims = out.dim()
-    if not dims or dim % dims == dims - 1 or not out.numel():
-        return None
-    columns = softmaxes.columns_of(out.shape, dim, out.itemsize)
-    if columns.inner == 1:
-        return None
-    steps = columns.steps(processors(context().world), is_backward)
-    alone = SERIAL_FAR if softmaxes.is_far(out.nbytes) else SERIAL
-    return nbytes + out.nbytes, steps * _STEP, SHARED if columns.threads[0] > 1 else alone
-
-
 _STEP = 1024
-"""Elements that a step or stage of a scan or softmax counts as, however many it has: it takes as long as it waits."""
+"""Elements that a step or stage of a scan counts as, however many it has: it takes as long as it waits."""
 
 
 def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
@@ -118,55 +88,9 @@ def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + out.nbytes, length * _STEP, SERIAL_FAR if scans.is_far(out.nbytes) else SERIAL
 
 
-def _images(of: Tensor, out: Tensor) -> resampling.Scaled | None:
-    """Returns images that get another size, or their gradient, as what is computed; None without elements."""
-    if not out.numel() or not of.numel():
-        return None
-    per_pixel = of.numel() / out.numel()
-    images, channels = out.shape[:2]
-    return resampling.Scaled(images, channels, math.prod(out.shape[2:]), per_pixel, out.nbytes, _is_last(of))
-
-
-def _bilinear(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts means of four pixels."""
-    moved, images = nbytes + out.nbytes, _images(args[0], out)
-    took = resampling.bilinear(images, processors(context().world)) if images else None
-    return (moved, out.numel(), CHANNELS_LAST) if took is None else (moved, math.ceil(took), STAGED)
-
-
-def _bicubic(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts means of sixteen pixels."""
-    images = _images(args[0], out)
-    took = resampling.bicubic(images, processors(context().world)) if images else 0
-    return nbytes + out.nbytes, math.ceil(took), STAGED
-
-
-def _means_backward(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts the gradient of means of pixels, of which each element is added to several: as half of a pair, where it
-    has 16 bits, unless that is of several channels."""
-    gradient = args[0].numel() * (2 if out.itemsize == 2 and not _is_last(args[0]) else 1)
-    return nbytes + out.nbytes, gradient + out.numel() // 8, ALIKE
-
-
-def _nearest(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts pixels that are repeated."""
-    return nbytes + out.nbytes, out.numel(), CHANNELS_LAST if _is_last(args[0]) else CHANNELS
-
-
-def _nearest_backward(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
-    """Counts the gradient of pixels that are repeated."""
-    images = _images(args[0], out)
-    return nbytes + out.nbytes, math.ceil(resampling.repeated_backward(images)) if images else 0, STAGED
-
-
 _OWN: dict[str, Counter] = {
-    **dict.fromkeys(("_softmax", "_log_softmax"), _softmax),
-    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), _softmax_gradient),
     **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), _scanned),
-    **dict.fromkeys(("upsample_bilinear2d_backward", "upsample_bicubic2d_backward"), _means_backward),
-    "upsample_nearest2d": _nearest, "upsample_nearest2d_backward": _nearest_backward,
-    "upsample_bilinear2d": _bilinear, "upsample_bicubic2d": _bicubic,
-    **reduced.ONE, "median": ranked.median_of_all, "multinomial": ranked.drawn,
+    **classes.ONE, **scaled.ONE, **reduced.ONE, "median": ranked.median_of_all, "multinomial": ranked.drawn,
 }  # fmt: skip
 """Functions that count operations with rules of their own, by their names."""
 
@@ -185,7 +109,7 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
 
 
-_SEVERAL = {**ranked.SEVERAL, **reduced.TWO}
+_SEVERAL = {**ranked.SEVERAL, **reduced.TWO, **classes.SEVERAL}
 
 
 def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes: int, results: int) -> Counted:
@@ -200,13 +124,11 @@ def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes
     if own is not None:
         return own(args, kwargs, nbytes + results)
     elements = sum(t.numel() for t in deferral.tensors(args[0])) if args else 0
-    if name == "nll_loss_forward":
-        return 2 * args[1].nbytes + results, args[1].numel(), ALIKE
     if name == "native_batch_norm" and not args[5]:
         return nbytes + size(args[0]), _by_channels(args[0], True), EVAL
     if name in _BATCH_NORMS:
         images = args[name != "native_batch_norm"]
-        way = CHANNELS_LAST if _is_last(images) else CHANNELS
+        way = CHANNELS_LAST if scaled.is_last(images) else CHANNELS
         return nbytes + results, elements if way is CHANNELS_LAST else _by_channels(images, False), way
     if results:
         return nbytes + results, elements, _by_rows(args) if name in _OF_ROWS else ALIKE
@@ -214,6 +136,10 @@ def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes
     if name in OVERWRITES:
         nbytes -= written[0]
     return nbytes + sum(written), elements, ALIKE
+
+
+_SHORT = 1024
+"""The most elements of a row that a few threads have in registers."""
 
 
 def _by_rows(args: Sequence[Any]) -> str:
@@ -228,16 +154,11 @@ def _by_channels(images: Tensor, given: bool) -> int:
     Args:
         given: the statistics are.
     """
-    if given and _is_last(images):
+    if given and scaled.is_last(images):
         return images.numel()
     plane = math.prod(images.shape[2:])
     found: int = go.BatchNormElements(context().world.handle, *images.shape[:2], plane, given)
     return found
-
-
-def _is_last(images: Tensor) -> bool:
-    """Says whether the channels of an element lie side by side."""
-    return images.dim() < 3 or (images.stride(1) == 1 and images.shape[1] > 1)
 
 
 def size(tensor: Tensor) -> int:
