@@ -1,8 +1,12 @@
 """torch.cuda and torch.accelerator on simulated devices."""
 
 import pytest
+from launched import noted
+
+from torchemu import runtime
 
 torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
+from torchemu.frontends.torch import device  # noqa: E402
 
 
 def test_devices(mode):
@@ -198,6 +202,32 @@ def test_graphs_of_the_accelerator(mode):
     assert y.tolist() == [6, 6]
     with pytest.raises(RuntimeError, match="non-default stream"), graph:
         pass
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_a_replay_issues_the_kernels_that_were_captured(monkeypatch, data):
+    """PyTorch takes normalization by the root of the mean of squares apart above autograd."""
+    issued = noted(monkeypatch)
+    with runtime.opened(), device.running(data=data):
+        x, weight, graph = torch.ones(2, 4, device="cuda"), torch.ones(4, device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            torch.nn.functional.rms_norm(x, (4,), weight)
+        issued.clear()
+        graph.replay()
+    assert [name for name, *_ in issued] == ["_fused_rms_norm"]
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype")
+def test_a_capture_takes_operations_that_cpp_takes_apart(mode):
+    """C++ says that its tensors are the CPU's where it widens elements that lie on a device."""
+    x, weight = torch.full((2, 4), 3.0, device="cuda").bfloat16(), torch.full((4,), 2.0, device="cuda")
+    expected = torch.nn.functional.rms_norm(x, (4,), weight)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = torch.nn.functional.rms_norm(x, (4,), weight)
+    graph.replay()
+    assert out.device.type == "cuda"
+    assert out.tolist() == expected.tolist() == [[2.0] * 4] * 2
 
 
 def test_what_a_capture_refuses(mode):

@@ -15,9 +15,17 @@ COUNTED = {
     "x + y": ("add", 3 * 4 * ALL, ALL, "vector"),
     "x.exp()": ("exp", 2 * 4 * ALL, ALL, "vector"),
     "mask.sum()": ("sum", ALL + 8, ALL, "strided"),
-    "F.layer_norm(x, (WIDTH,))": ("native_layer_norm", 8 * (ALL + ROWS), ALL, "short"),
-    "F.layer_norm(wide, (1025,))": ("native_layer_norm", 8 * (1025 + 1), 1025, "vector"),
-    "F.rms_norm(x, (WIDTH,))": ("_fused_rms_norm", 4 * (2 * ALL + ROWS), ALL, "short"),
+    "F.layer_norm(x, (WIDTH,))": ("native_layer_norm", 8 * (ALL + ROWS), 1008, "staged"),
+    "F.layer_norm(wide, (1025,))": ("native_layer_norm", 8 * (1025 + 1), 2001, "staged"),
+    "F.layer_norm(x.new_zeros(1 << 16, 64), (64,))": ("native_layer_norm", 65 << 19, 101_424, "staged"),
+    "F.layer_norm(x[:0], (WIDTH,))": ("native_layer_norm", 0, 0, "vector"),
+    "F.rms_norm(x, (WIDTH,))": ("_fused_rms_norm", 4 * (2 * ALL + ROWS), 304, "staged"),
+    "torch.ops.aten.native_layer_norm_backward(x, x, (8,), column, column, row, row, (True, True, True))": (
+        "native_layer_norm_backward", 12 * ALL + 48 + 16 * WIDTH, 1122, "staged"
+    ),
+    "torch.ops.aten.native_layer_norm_backward(x, x, (8,), column, column, row, row, (True, False, False))": (
+        "native_layer_norm_backward", 12 * ALL + 48 + 8 * WIDTH, 1105, "staged"
+    ),
     "x.cumsum(-1)": ("cumsum", 2 * 4 * ALL, 14 * 1024, "shared"),
     "x.cumsum(0)": ("cumsum", 2 * 4 * ALL, ROWS * 1024, "serial"),
     "x.view(2, 3, 8).cumprod(1)": ("cumprod", 2 * 4 * ALL, 3 * 1024, "serial"),

@@ -21,7 +21,7 @@ from torchemu.frontends.torch import unwaited_uses
 from torchemu.frontends.torch.device import deferral, ordering, places, streams, waits
 from torchemu.frontends.torch.device.deferral import tensors
 from torchemu.frontends.torch.device.ground import context, memory_use
-from torchemu.frontends.torch.device.operations import Operation, of
+from torchemu.frontends.torch.device.operations import Operation, of, result_place
 from torchemu.runtime import capture as captures
 from torchemu.runtime.launches import graph_launch
 
@@ -266,18 +266,21 @@ def _waits_for_copy(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) 
     """Reports whether the host waits for a copy."""
     if op.name == "copy_":
         return waits.for_copy(args[0], args[1], bool(kwargs.get("non_blocking") or (len(args) > 2 and args[2])))
-    to = kwargs.get("device")
-    if to is None or kwargs.get("non_blocking"):
+    device, at = kwargs.get("device"), places.of(args[0])
+    if device is None or device == places.META or kwargs.get("non_blocking"):
         return False
-    return places.is_simulated(to) == (places.of(args[0]) is None)
+    to, _ = result_place(kwargs, at, has_operands=True)  # what PyTorch's C++ calls the CPU may be a device
+    return (to is None) != (at is None)
 
 
 _is_meta = torch._C.TensorBase.is_meta.__get__  # a tensor of a device says that it is none
 
 
 def _do_again(func: Any, args: Sequence[Any], kwargs: dict[str, Any], into: Sequence[Any] = ()) -> None:
-    """Does an operation again, with its results in the memory that they were in at first."""
-    out = func(*args, **kwargs)
+    """Does an operation again, with its results in the memory that they were in at first: below autograd, where it was
+    noted, for above it PyTorch takes some apart that are one for CUDA."""
+    with torch._C._AutoDispatchBelowAutograd():
+        out = func(*args, **kwargs)
     for made, target in zip(tensors(out), into, strict=False):
         if target is None or _is_meta(made):
             continue

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import classes, deferral, ranked, reduced, scaled, scans
+from torchemu.frontends.torch.device import classes, deferral, ranked, reduced, row_norms, scaled, scans
 from torchemu.frontends.torch.device.ground import context, go
 from torchemu.frontends.torch.device.indexed import PARTS
 from torchemu.frontends.torch.device.ways import (
@@ -25,7 +25,6 @@ from torchemu.frontends.torch.device.ways import (
     SERIAL,
     SERIAL_FAR,
     SHARED,
-    SHORT,
     STRIDED,
     TRANSPOSED,
     Counted,
@@ -35,7 +34,6 @@ from torchemu.runtime.device_properties import processors
 
 _STRIDED = torch.strided
 
-_OF_ROWS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward")
 _BATCH_NORMS = ("native_batch_norm", "native_batch_norm_backward")
 
 OVERWRITES = frozenset({
@@ -109,7 +107,7 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
 
 
-_SEVERAL = {**ranked.SEVERAL, **reduced.TWO, **classes.SEVERAL}
+_SEVERAL = {**ranked.SEVERAL, **reduced.TWO, **classes.SEVERAL, **row_norms.SEVERAL}
 
 
 def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes: int, results: int) -> Counted:
@@ -131,21 +129,11 @@ def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes
         way = CHANNELS_LAST if scaled.is_last(images) else CHANNELS
         return nbytes + results, elements if way is CHANNELS_LAST else _by_channels(images, False), way
     if results:
-        return nbytes + results, elements, _by_rows(args) if name in _OF_ROWS else ALIKE
+        return nbytes + results, elements, ALIKE
     written = [sum(map(size, deferral.tensors(args[at]))) for at in op.changes if at < len(args)]
     if name in OVERWRITES:
         nbytes -= written[0]
     return nbytes + sum(written), elements, ALIKE
-
-
-_SHORT = 1024
-"""The most elements of a row that a few threads have in registers."""
-
-
-def _by_rows(args: Sequence[Any]) -> str:
-    """Returns the way of a normalization of rows: by the width that its first list says."""
-    shape = next(a for a in args if a.__class__ in (list, tuple))
-    return SHORT if math.prod(shape) <= _SHORT else ALIKE
 
 
 def _by_channels(images: Tensor, given: bool) -> int:

@@ -1,0 +1,76 @@
+"""Times of normalization of rows, and of the gradients.
+
+    python benches/fidelity/norms.py --record h200_norms.csv
+
+has recorded on an H200 what h200_norms.csv has: each call alone on the device, without the host. Beside it, what the
+preset predicts:
+
+    torchemu run --torch real --no-data --topology h200_8 --nproc-per-node 1 benches/fidelity/norms.py
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (as programs have it)
+from layers import DTYPES, Call, record_or_compare
+
+RECORDED = Path(__file__).with_name("h200_norms.csv")
+
+_SHAPES = (
+    (1, 64), (1, 768), (1, 4096), (1, 16384), (8, 4096), (16, 8192), (32, 1024), (64, 5120), (128, 4096), (256, 768),
+    (512, 512), (512, 8192), (1024, 2048), (1024, 32768), (2048, 768), (2048, 4096), (4096, 1024), (4096, 12288),
+    (8192, 96), (8192, 768), (8192, 4096), (8192, 8192), (16384, 768), (16384, 2048), (16384, 4096), (25088, 384),
+    (32768, 128), (32768, 1024), (65536, 256), (65536, 768), (100352, 96), (131072, 64), (262144, 128), (1048576, 32),
+)  # fmt: skip
+"""Rows, and their width."""
+
+
+def _drawn() -> list[tuple[int, int]]:
+    """Returns shapes of up to 2^25 elements, to which nothing is fitted."""
+    draw, found = random.Random(27), []
+    while len(found) < 24:
+        rows, width = round(2 ** draw.uniform(0, 18)), 8 * round(2 ** draw.uniform(2, 11))
+        if rows * width <= 1 << 25:
+            found.append((rows, width))
+    return found
+
+
+def _of(name: str, dtype: torch.dtype, rows: int, width: int) -> Iterator[tuple[str, Call]]:
+    ops, about = torch.ops.aten, f"{name} {rows} {width}"
+    x, weight = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((rows, width), (width,)))
+    layer = functools.partial(ops.native_layer_norm, x, (width,), weight, weight, 1e-5)
+    yield f"layer_norm {about}", layer
+    _, mean, scale = layer()
+    yield (
+        f"layer_norm_backward {about}",
+        functools.partial(
+            ops.native_layer_norm_backward, x, x, (width,), mean, scale, weight, weight, (True, True, True)
+        ),
+    )
+    yield f"rms_norm {about}", functools.partial(F.rms_norm, x, (width,), weight, 1e-5)
+    _, root = ops._fused_rms_norm(x, (width,), weight, 1e-5)
+    yield (
+        f"rms_norm_backward {about}",
+        functools.partial(ops._fused_rms_norm_backward, x, x, (width,), root, weight, (True, True)),
+    )
+
+
+def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
+    """Yields the name of each call, and its microseconds."""
+    torch.manual_seed(0)
+    for name, dtype in DTYPES.items():
+        for shape in _SHAPES:
+            for what, call in _of(name, dtype, *shape):
+                yield what, timed(call)
+        for shape in _drawn():
+            for what, call in _of(name, dtype, *shape):
+                yield f"drawn {what}", timed(call)
+
+
+if __name__ == "__main__":
+    record_or_compare(__doc__, RECORDED, times)
