@@ -39,13 +39,13 @@ def _drawn() -> list[tuple[int, int]]:
 
 
 def _of(name: str, dtype: torch.dtype, rows: int, length: int) -> Iterator[tuple[str, Call]]:
-    x = torch.randn(rows, length, device="cuda").to(dtype)
+    x, grad = (torch.randn(rows, length, device="cuda").to(dtype) for _ in range(2))
     classes = torch.randint(length, (rows,), device="cuda")
     about, ops = f"{name} {rows} {length}", torch.ops.aten
     yield f"softmax {about}", functools.partial(torch.softmax, x, 1)
     yield f"log_softmax {about}", functools.partial(torch.log_softmax, x, 1)
-    yield f"softmax_backward {about}", functools.partial(ops._softmax_backward_data, x, x, 1, dtype)
-    yield f"log_softmax_backward {about}", functools.partial(ops._log_softmax_backward_data, x, x, 1, dtype)
+    yield f"softmax_backward {about}", functools.partial(ops._softmax_backward_data, grad, x, 1, dtype)
+    yield f"log_softmax_backward {about}", functools.partial(ops._log_softmax_backward_data, grad, x, 1, dtype)
     for what, reduction in (("mean", 1), ("none", 0)):
         yield f"nll_loss {what} {about}", functools.partial(ops.nll_loss_forward, x, classes, None, reduction, -100)
     loss, weight = ops.nll_loss_forward(x, classes, None, 1, -100)

@@ -42,21 +42,21 @@ def _drawn() -> list[tuple[int, int]]:
 
 def _of(name: str, dtype: torch.dtype, rows: int, width: int) -> Iterator[tuple[str, Call]]:
     ops, about = torch.ops.aten, f"{name} {rows} {width}"
-    x, weight = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((rows, width), (width,)))
+    x, grad, weight = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((rows, width),) * 2 + ((width,),))
     layer = functools.partial(ops.native_layer_norm, x, (width,), weight, weight, 1e-5)
     yield f"layer_norm {about}", layer
     _, mean, scale = layer()
     yield (
         f"layer_norm_backward {about}",
         functools.partial(
-            ops.native_layer_norm_backward, x, x, (width,), mean, scale, weight, weight, (True, True, True)
+            ops.native_layer_norm_backward, grad, x, (width,), mean, scale, weight, weight, (True, True, True)
         ),
     )
     yield f"rms_norm {about}", functools.partial(F.rms_norm, x, (width,), weight, 1e-5)
     _, root = ops._fused_rms_norm(x, (width,), weight, 1e-5)
     yield (
         f"rms_norm_backward {about}",
-        functools.partial(ops._fused_rms_norm_backward, x, x, (width,), root, weight, (True, True)),
+        functools.partial(ops._fused_rms_norm_backward, grad, x, (width,), root, weight, (True, True)),
     )
 
 

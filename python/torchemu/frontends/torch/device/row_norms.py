@@ -38,16 +38,21 @@ class _Kernel(NamedTuple):
     again: float
     most: int
 
-    def takes(self, rows: int, width: int, count: int) -> float:
-        """Returns what rows of a width take on so many processors."""
+    def takes(self, rows: int, width: int, count: int, share: float = 1) -> float:
+        """Returns what rows of a width take on so many processors.
+
+        Args:
+            share: of what many rows take.
+        """
         w = width / 1024
         one = self.row + self.width * w + self.again * w * min(w, self.most)
-        return max(self.alone + self.alone_width * w, rows * one * _PROCESSORS / count)
+        return max(self.alone + self.alone_width * w, share * rows * one * _PROCESSORS / count)
 
 
 _LAYER = {2: _Kernel(600, 1000, 0.95, 1.3, 0.03, 40), 4: _Kernel(1000, 1000, 1.4, 1.6, 0.18, 10)}
 _ROOT = {2: _Kernel(300, 670, 0.55, 0.75, 0.1, 10), 4: _Kernel(300, 480, 0.65, 1.3, 0.25, 7)}
 _BACKWARD = {2: _Kernel(1100, 580, 0.72, 1.1, 0.03, 40), 4: _Kernel(1100, 580, 0.72, 1.1, 0.33, 7)}
+_BACKWARD_BYTE, _WEIGHTS_BYTE = 0.0009, 0.0008  # of gradients, for a byte of an element
 """Kernels by the bytes of an element: by mean and variance, by the root of the mean of squares, and gradients."""
 
 _ROOT_BACKWARD, _ROOT_WEIGHTS = 0.92, 0.8
@@ -57,12 +62,11 @@ _SPLIT = 64 * 1024
 """Rows above which several blocks share a weight, where weights are few."""
 
 
-def _weights(rows: int, width: int, itemsize: int, count: int) -> float:
-    """Returns what gradients by weights take."""
+def _weights(rows: int, width: int, count: int) -> float:
+    """Returns what gradients by weights take, whose block goes through the rows."""
     if rows > _SPLIT and width < count * 16:
         return 22_000 + 0.02 * rows
-    one_by_one = rows * (2.8 + 1.3 * min(width / 1024, 1))
-    return max(one_by_one, rows * width * (0.0012 + 0.000075 * itemsize))
+    return rows * (2.8 + 1.3 * min(width / 1024, 1))
 
 
 def _forward(kernels: dict[int, _Kernel]) -> Callable[[Sequence[Any], dict[str, Any], int], Counted]:
@@ -93,9 +97,11 @@ def _backward(
         if not rows * width:
             return moved, 0, ALIKE
         itemsize, found = 2 if args[1].itemsize == 2 else 4, processors(context().world)
-        took = share * _BACKWARD[itemsize].takes(rows, width, found) if args[at][0] else 0
+        nbytes, took = rows * width * itemsize, 0.0
+        if args[at][0]:
+            took += max(_BACKWARD[itemsize].takes(rows, width, found, share), _BACKWARD_BYTE * nbytes)
         if any(args[at][1:]):
-            took += share_of_weights * _weights(rows, width, itemsize, found)
+            took += max(share_of_weights * _weights(rows, width, found), _WEIGHTS_BYTE * nbytes)
         return moved, math.ceil(took), STAGED
 
     return count
