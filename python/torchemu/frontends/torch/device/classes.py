@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
 from torchemu.frontends.torch.device import softmaxes
-from torchemu.frontends.torch.device.ground import context
-from torchemu.frontends.torch.device.ways import ALIKE, SERIAL, SERIAL_FAR, SHARED, SHORT, STAGED, Counted, Counter
-from torchemu.runtime.device_properties import processors
+from torchemu.frontends.torch.device.ways import (
+    ALIKE,
+    SERIAL,
+    SERIAL_FAR,
+    SHARED,
+    SHORT,
+    Counted,
+    Counter,
+    CounterOfSeveral,
+    processors,
+    staged,
+)
 
 _STEP = 1024
 """Elements that a step counts as, however many it has: it takes as long as it waits."""
@@ -35,8 +44,8 @@ def _softmax(name: str, at: int, again: int, args: Sequence[Any], out: Tensor, n
             return _by_columns(columns, out.nbytes, moved, name.endswith("_data"))
     length, moved = out.shape[args[at]], moved * again
     rows = elements // length
-    if rows <= softmaxes.few(processors(context().world)):
-        return moved, math.ceil(softmaxes.alone(name, length)), STAGED
+    if rows <= softmaxes.few(processors()):
+        return staged(moved, softmaxes.alone(name, length))
     if length <= softmaxes.HELD:
         return moved, rows * softmaxes.padded(length), SHORT
     is_backward = name.endswith("_data")
@@ -45,7 +54,7 @@ def _softmax(name: str, at: int, again: int, args: Sequence[Any], out: Tensor, n
 
 def _by_columns(columns: softmaxes.Columns, held: int, moved: int, is_backward: bool) -> Counted:
     """Counts one along a dimension after which there are elements."""
-    steps = columns.steps(processors(context().world), is_backward)
+    steps = columns.steps(processors(), is_backward)
     alone = SERIAL_FAR if softmaxes.is_far(held) else SERIAL
     return moved, steps * _STEP, SHARED if columns.threads[0] > 1 else alone
 
@@ -65,12 +74,12 @@ def _loss(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
     chosen = args[1]
     moved = 2 * chosen.nbytes + moved - args[0].nbytes - chosen.nbytes
     if args[3] == _NONE or not chosen.numel():
-        return moved, math.ceil(1000 + 0.004 * chosen.numel()), STAGED
-    return moved, math.ceil(softmaxes.adding_up(chosen.numel(), args[0].nbytes // chosen.numel())), STAGED
+        return staged(moved, 1000 + 0.004 * chosen.numel())
+    return staged(moved, softmaxes.adding_up(chosen.numel(), args[0].nbytes // chosen.numel()))
 
 
 _NONE = 0  # reductions of losses, as PyTorch numbers them
 
 
-SEVERAL: dict[str, Callable[[Sequence[Any], dict[str, Any], int], Counted]] = {"nll_loss_forward": _loss}
+SEVERAL: dict[str, CounterOfSeveral] = {"nll_loss_forward": _loss}
 """Functions that count operations with several results, by their names, from arguments and the bytes that are moved."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torchemu.frontends.torch.device import softmaxes, sorts
-from torchemu.frontends.torch.device.ways import ALIKE, STAGED, Counted
+from torchemu.frontends.torch.device.ways import ALIKE, Counted, staged
 
 Part = Callable[[Sequence[Any], Tensor], Counted]
 """A function that counts a kernel by its arguments and its result."""
@@ -51,7 +51,7 @@ def _read_rows(of: int, by: int) -> Part:
         rows = given.numel() if given is not None and given.dtype is not torch.bool else 0
         if not rows or out.nbytes < _LEAST * rows:
             return counted
-        return counted[0], math.ceil(_ROW * rows), STAGED
+        return staged(counted[0], _ROW * rows)
 
     return count
 
@@ -75,7 +75,7 @@ def _put(args: Sequence[Any], out: Tensor) -> Counted:
     if len(args) < 4 or not args[3] or not elements or not indices:
         return counted
     width = max(1, elements // indices)
-    return nbytes, math.ceil(sorts.accumulating(indices, out.numel() // width, width)), STAGED
+    return staged(nbytes, sorts.accumulating(indices, out.numel() // width, width))
 
 
 def _places(of: Tensor, indices: Any) -> int:
@@ -119,7 +119,7 @@ def _of_classes(args: Sequence[Any], out: Tensor) -> Counted:
     """Counts the gradient of a loss that looks at one class of each row; the others' are zeros."""
     rows = args[2].numel()
     took = softmaxes.handing_out(rows, out.nbytes) if rows else 0
-    return out.nbytes + 2 * args[2].nbytes, math.ceil(took), STAGED
+    return staged(out.nbytes + 2 * args[2].nbytes, took)
 
 
 _SORTED = 3072

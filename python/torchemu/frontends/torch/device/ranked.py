@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
 from torchemu.frontends.torch.device import sorts
-from torchemu.frontends.torch.device.ground import context
-from torchemu.frontends.torch.device.ways import ALIKE, STAGED, Counted
-from torchemu.runtime.device_properties import processors
+from torchemu.frontends.torch.device.ways import ALIKE, Counted, CounterOfSeveral, processors, staged
 
 
 def _rows(tensor: Tensor, dim: int) -> sorts.Rows | None:
@@ -23,13 +20,9 @@ def _rows(tensor: Tensor, dim: int) -> sorts.Rows | None:
     return sorts.Rows(elements // length, length, tensor.itemsize, not dims or dim % dims == dims - 1)
 
 
-def _staged(moved: int, took: float) -> Counted:
-    return moved, math.ceil(took), STAGED
-
-
 def _sorted(args: Sequence[Any], kwargs: dict[str, Any], moved: int) -> Counted:
     rows = _rows(args[0], kwargs.get("dim", args[1] if len(args) > 1 else -1))
-    return _staged(moved, sorts.sorting(rows, processors(context().world))) if rows else (moved, 0, ALIKE)
+    return staged(moved, sorts.sorting(rows, processors())) if rows else (moved, 0, ALIKE)
 
 
 def _largest(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
@@ -37,7 +30,7 @@ def _largest(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
     if rows is None or not args[1]:
         return moved, 0, ALIKE
     is_sorted = args[4] if len(args) > 4 else True
-    return _staged(moved, sorts.picking(rows, args[1], is_sorted, processors(context().world)))
+    return staged(moved, sorts.picking(rows, args[1], is_sorted, processors()))
 
 
 def _middle(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
@@ -50,10 +43,10 @@ def _kth(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
 
 def _of_rank(tensor: Tensor, dim: int, moved: int) -> Counted:
     rows = _rows(tensor, dim)
-    return _staged(moved, sorts.halving(rows, processors(context().world))) if rows else (moved, 0, ALIKE)
+    return staged(moved, sorts.halving(rows, processors())) if rows else (moved, 0, ALIKE)
 
 
-SEVERAL: dict[str, Callable[[Sequence[Any], dict[str, Any], int], Counted]] = {
+SEVERAL: dict[str, CounterOfSeveral] = {
     "sort": _sorted, "topk": _largest, "median": _middle, "nanmedian": _middle, "kthvalue": _kth,
 }  # fmt: skip
 """Functions that count operations with several results, by their names, from arguments and the bytes that are moved."""
@@ -63,7 +56,7 @@ def median_of_all(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts the median of all elements, which are sorted for it."""
     elements = args[0].numel()
     took = sorts.by_digits(elements, args[0].itemsize) if elements else 0
-    return nbytes + out.nbytes, math.ceil(took), STAGED
+    return staged(nbytes + out.nbytes, took)
 
 
 def drawn(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
@@ -72,4 +65,4 @@ def drawn(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     if rows is None or not args[1]:
         return nbytes + out.nbytes, 0, ALIKE
     is_replaced = len(args) > 2 and args[2]
-    return _staged(nbytes + out.nbytes, sorts.drawing(rows, args[1], is_replaced, processors(context().world)))
+    return staged(nbytes + out.nbytes, sorts.drawing(rows, args[1], is_replaced, processors()))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from torchemu.frontends.torch.device import reductions
-from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.reductions import HALVES, MOMENTS, PLACED, PLAIN, Kind, Reduced
-from torchemu.frontends.torch.device.ways import ALIKE, STAGED, STRIDED, Counted, Counter
-from torchemu.runtime.device_properties import processors
+from torchemu.frontends.torch.device.ways import ALIKE, STRIDED, Counted, Counter, CounterOfSeveral, processors, staged
 
 _STRIDED = torch.strided
 
@@ -32,8 +30,8 @@ def _reduced(x: Tensor, dims: Any) -> Reduced | None:
     return Reduced(elements // values, values, x.itemsize, fastest[1] in gone)
 
 
-def _took(reduced: Reduced, kind: Kind) -> int:
-    return math.ceil(reductions.taking(reduced, kind, processors(context().world)))
+def _took(reduced: Reduced, kind: Kind) -> float:
+    return reductions.taking(reduced, kind, processors())
 
 
 def _by(kind: Kind, halves: Kind | None = None, at: int = 1) -> Counter:
@@ -48,7 +46,7 @@ def _by(kind: Kind, halves: Kind | None = None, at: int = 1) -> Counter:
         reduced, moved = _reduced(args[0], args[at] if len(args) > at else None), nbytes + out.nbytes
         if reduced is None:
             return moved, 0, ALIKE
-        return moved, _took(reduced, halves if halves and reduced.itemsize == 2 else kind), STAGED
+        return staged(moved, _took(reduced, halves if halves and reduced.itemsize == 2 else kind))
 
     return count
 
@@ -70,7 +68,7 @@ def _logarithm(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
         return moved, 0, ALIKE
     largest = _took(reduced, HALVES if reduced.itemsize == 2 else PLAIN)
     beside = 9000 + (0.0025 + 0.0006 * reduced.itemsize) * reduced.elements
-    return moved, largest + _took(reduced, PLAIN) + math.ceil(beside), STAGED
+    return staged(moved, largest + _took(reduced, PLAIN) + beside)
 
 
 ONE: dict[str, Counter] = {
@@ -82,17 +80,17 @@ ONE: dict[str, Counter] = {
 """Functions that count operations with one result, by their names."""
 
 
-def _both(kind: Kind) -> Callable[[Sequence[Any], dict[str, Any], int], Counted]:
+def _both(kind: Kind) -> CounterOfSeveral:
     """Counts an operation with two results."""
 
     def count(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
         reduced = _reduced(args[0], args[1] if len(args) > 1 else None)
-        return (moved, _took(reduced, kind), STAGED) if reduced else (moved, 0, ALIKE)
+        return staged(moved, _took(reduced, kind)) if reduced else (moved, 0, ALIKE)
 
     return count
 
 
-TWO: dict[str, Callable[[Sequence[Any], dict[str, Any], int], Counted]] = {
+TWO: dict[str, CounterOfSeveral] = {
     **dict.fromkeys(("max", "min"), _both(PLACED)), **dict.fromkeys(("var_mean", "std_mean"), _both(MOMENTS)),
 }  # fmt: skip
 """Functions that count operations with two results, by their names: from arguments and the bytes that are moved."""

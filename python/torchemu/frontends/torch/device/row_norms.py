@@ -7,21 +7,13 @@ benches/fidelity/h200_norms.csv.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-from torch import Tensor
-
-from torchemu.frontends.torch.device.ground import context
-from torchemu.frontends.torch.device.ways import ALIKE, STAGED, Counted
-from torchemu.runtime.device_properties import processors
+from typing import NamedTuple
 
 _PROCESSORS = 132
 """Processors of an H200, which take blocks beside each other."""
 
 
-class _Kernel(NamedTuple):
+class Kernel(NamedTuple):
     """A kernel that takes a row with each block, in ns.
 
     Attributes:
@@ -49,72 +41,50 @@ class _Kernel(NamedTuple):
         return max(self.alone + self.alone_width * w, share * rows * one * _PROCESSORS / count)
 
 
-_LAYER = {2: _Kernel(600, 1000, 0.95, 1.3, 0.03, 40), 4: _Kernel(1000, 1000, 1.4, 1.6, 0.18, 10)}
-_ROOT = {2: _Kernel(300, 670, 0.55, 0.75, 0.1, 10), 4: _Kernel(300, 480, 0.65, 1.3, 0.25, 7)}
-_BACKWARD = {2: _Kernel(1100, 580, 0.72, 1.1, 0.03, 40), 4: _Kernel(1100, 580, 0.72, 1.1, 0.33, 7)}
-_BACKWARD_BYTE, _WEIGHTS_BYTE = 0.0009, 0.0008  # of gradients, for a byte of an element
+LAYER = {2: Kernel(600, 1000, 0.95, 1.3, 0.03, 40), 4: Kernel(1000, 1000, 1.4, 1.6, 0.18, 10)}
+ROOT = {2: Kernel(300, 670, 0.55, 0.75, 0.1, 10), 4: Kernel(300, 480, 0.65, 1.3, 0.25, 7)}
+_BACKWARD = {2: Kernel(1100, 580, 0.72, 1.1, 0.03, 40), 4: Kernel(1100, 580, 0.72, 1.1, 0.33, 7)}
 """Kernels by the bytes of an element: by mean and variance, by the root of the mean of squares, and gradients."""
 
-_ROOT_BACKWARD, _ROOT_WEIGHTS = 0.92, 0.8
-"""Shares of a gradient by mean and variance, and of one by weights, that one by the root takes."""
+_BACKWARD_BYTE, _WEIGHTS_BYTE = 0.0009, 0.0008
+"""Ns that gradients by elements, and those by weights, take for a byte."""
 
 _SPLIT = 64 * 1024
 """Rows above which several blocks share a weight, where weights are few."""
 
 
-def _weights(rows: int, width: int, count: int) -> float:
+def _by_weights(rows: int, width: int, count: int) -> float:
     """Returns what gradients by weights take, whose block goes through the rows."""
     if rows > _SPLIT and width < count * 16:
         return 22_000 + 0.02 * rows
     return rows * (2.8 + 1.3 * min(width / 1024, 1))
 
 
-def _forward(kernels: dict[int, _Kernel]) -> Callable[[Sequence[Any], dict[str, Any], int], Counted]:
-    """Counts a normalization."""
+class Gradient(NamedTuple):
+    """Shares of what gradients take of a normalization by mean and variance.
 
-    def count(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
-        rows, width = _rows(args[0], args[1])
-        if not rows * width:
-            return moved, 0, ALIKE
-        took = kernels[2 if args[0].itemsize == 2 else 4].takes(rows, width, processors(context().world))
-        return moved, math.ceil(took), STAGED
-
-    return count
-
-
-def _backward(
-    at: int, share: float = 1, share_of_weights: float = 1
-) -> Callable[[Sequence[Any], dict[str, Any], int], Counted]:
-    """Counts a gradient.
-
-    Args:
-        at: where its arguments say what is wanted.
-        share, share_of_weights: of what a gradient by mean and variance takes.
+    Attributes:
+        rows, weights: by the elements, and by the weights.
     """
 
-    def count(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
-        rows, width = _rows(args[1], args[2])
-        if not rows * width:
-            return moved, 0, ALIKE
-        itemsize, found = 2 if args[1].itemsize == 2 else 4, processors(context().world)
+    rows: float = 1
+    weights: float = 1
+
+    def takes(self, rows: int, width: int, itemsize: int, wanted: tuple[bool, bool], count: int) -> float:
+        """Returns what gradients of rows take.
+
+        Args:
+            itemsize: bytes of an element.
+            wanted: gradients by elements, and by weights.
+            count: of processors.
+        """
         nbytes, took = rows * width * itemsize, 0.0
-        if args[at][0]:
-            took += max(_BACKWARD[itemsize].takes(rows, width, found, share), _BACKWARD_BYTE * nbytes)
-        if any(args[at][1:]):
-            took += max(share_of_weights * _weights(rows, width, found), _WEIGHTS_BYTE * nbytes)
-        return moved, math.ceil(took), STAGED
-
-    return count
+        if wanted[0]:
+            took += max(_BACKWARD[itemsize].takes(rows, width, count, self.rows), _BACKWARD_BYTE * nbytes)
+        if wanted[1]:
+            took += max(self.weights * _by_weights(rows, width, count), _WEIGHTS_BYTE * nbytes)
+        return took
 
 
-def _rows(x: Tensor, shape: Sequence[int]) -> tuple[int, int]:
-    """Returns how many rows there are, and their width."""
-    width = math.prod(shape)
-    return x.numel() // width if width else 0, width
-
-
-SEVERAL: dict[str, Callable[[Sequence[Any], dict[str, Any], int], Counted]] = {
-    "native_layer_norm": _forward(_LAYER), "native_layer_norm_backward": _backward(7),
-    "_fused_rms_norm": _forward(_ROOT), "_fused_rms_norm_backward": _backward(5, _ROOT_BACKWARD, _ROOT_WEIGHTS),
-}  # fmt: skip
-"""Functions that count operations with several results, by their names, from arguments and the bytes that are moved."""
+BY_ROOT = Gradient(0.92, 0.8)
+"""Gradients of a normalization by the root of the mean of squares."""

@@ -9,9 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from torchemu.frontends.torch.device import resampling
-from torchemu.frontends.torch.device.ground import context
-from torchemu.frontends.torch.device.ways import ALIKE, CHANNELS, CHANNELS_LAST, STAGED, Counted, Counter
-from torchemu.runtime.device_properties import processors
+from torchemu.frontends.torch.device.ways import ALIKE, CHANNELS, CHANNELS_LAST, Counted, Counter, processors, staged
 
 
 def is_last(images: Tensor) -> bool:
@@ -31,15 +29,15 @@ def _images(of: Tensor, out: Tensor) -> resampling.Scaled | None:
 def _bilinear(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts means of four pixels."""
     moved, images = nbytes + out.nbytes, _images(args[0], out)
-    took = resampling.bilinear(images, processors(context().world)) if images else None
-    return (moved, out.numel(), CHANNELS_LAST) if took is None else (moved, math.ceil(took), STAGED)
+    took = resampling.bilinear(images, processors()) if images else None
+    return (moved, out.numel(), CHANNELS_LAST) if took is None else staged(moved, took)
 
 
 def _bicubic(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts means of sixteen pixels."""
     images = _images(args[0], out)
-    took = resampling.bicubic(images, processors(context().world)) if images else 0
-    return nbytes + out.nbytes, math.ceil(took), STAGED
+    took = resampling.bicubic(images, processors()) if images else 0
+    return staged(nbytes + out.nbytes, took)
 
 
 def _means_backward(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
@@ -57,7 +55,7 @@ def _nearest(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
 def _nearest_backward(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts the gradient of pixels that are repeated."""
     images = _images(args[0], out)
-    return nbytes + out.nbytes, math.ceil(resampling.repeated_backward(images)) if images else 0, STAGED
+    return staged(nbytes + out.nbytes, resampling.repeated_backward(images) if images else 0)
 
 
 ONE: dict[str, Counter] = {

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import classes, deferral, ranked, reduced, row_norms, scaled, scans
+from torchemu.frontends.torch.device import classes, deferral, normalized, ranked, reduced, scaled, scans
 from torchemu.frontends.torch.device.ground import context, go
 from torchemu.frontends.torch.device.indexed import PARTS
 from torchemu.frontends.torch.device.ways import (
@@ -29,8 +29,8 @@ from torchemu.frontends.torch.device.ways import (
     TRANSPOSED,
     Counted,
     Counter,
+    processors,
 )
-from torchemu.runtime.device_properties import processors
 
 _STRIDED = torch.strided
 
@@ -81,7 +81,7 @@ def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     if not elements or not dims or elements == (length := out.shape[args[1]]):
         return whole(args, out, nbytes)
     if args[1] % dims == dims - 1:
-        steps = scans.stages(elements // length, length, out.nbytes, processors(context().world))
+        steps = scans.stages(elements // length, length, out.nbytes, processors())
         return nbytes + out.nbytes, steps * _STEP, SHARED
     return nbytes + out.nbytes, length * _STEP, SERIAL_FAR if scans.is_far(out.nbytes) else SERIAL
 
@@ -107,7 +107,7 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
 
 
-_SEVERAL = {**ranked.SEVERAL, **reduced.TWO, **classes.SEVERAL, **row_norms.SEVERAL}
+_SEVERAL = {**ranked.SEVERAL, **reduced.TWO, **classes.SEVERAL, **normalized.SEVERAL}
 
 
 def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes: int, results: int) -> Counted:

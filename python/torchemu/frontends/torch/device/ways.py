@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
+
+from torchemu.frontends.torch.device.ground import context
+from torchemu.runtime import device_properties
 
 Counted = tuple[int, int, str]
 """Bytes that a kernel moves, elements that it takes, and its way through memory."""
 
 Counter = Callable[[Sequence[Any], Tensor, int], Counted]
 """A function that counts a kernel, by its arguments, its result and the bytes of all operands."""
+
+CounterOfSeveral = Callable[[Sequence[Any], dict[str, Any], int], Counted]
+"""A function that counts one with several results, by its arguments and the bytes that it moves."""
 
 ALIKE, STRIDED, TRANSPOSED, SHORT, EVAL = "vector", "strided", "transposed", "short", "eval"
 CHANNELS, CHANNELS_LAST = "channels", "channels_last"
@@ -20,3 +27,13 @@ SERIAL, SERIAL_FAR, SHARED, STAGED = "serial", "serial_far", "shared", "staged"
 short rows; by statistics that are given; of images channel by channel, and with the channels last; step by step through
 a dimension, of what caches hold and of more, and with threads that share a row; and in stages, of which nanoseconds of
 an H200 are counted."""
+
+
+def staged(moved: int, took: float) -> Counted:
+    """Returns what is counted of a kernel by the nanoseconds that it takes."""
+    return moved, math.ceil(took), STAGED
+
+
+def processors() -> int:
+    """Returns how many processors the running rank's device has."""
+    return device_properties.processors(context().world)
