@@ -21,11 +21,16 @@ def _reduced(x: Tensor, dims: Any) -> Reduced | None:
     elements = x.numel()
     if not elements or x.layout is not _STRIDED:
         return None
-    if x.dim() == 0 or dims.__class__ is bool or (dims.__class__ is not int and not dims):
+    count, given = x.dim(), [dims] if dims.__class__ is int else dims
+    if not count or given.__class__ is bool or not given:
         return Reduced(1, elements, x.itemsize, True)
-    gone = {dim % x.dim() for dim in ([dims] if isinstance(dims, int) else dims)}
-    values = math.prod(x.shape[dim] for dim in gone)
-    sides = zip(x.stride(), x.shape, strict=True)
+    shape = x.shape
+    if len(given) == 1 and x.is_contiguous():  # most calls
+        dim = given[0] % count
+        return Reduced(elements // shape[dim], shape[dim], x.itemsize, math.prod(shape[dim + 1 :]) == 1)
+    gone = {dim % count for dim in given}
+    values = math.prod(shape[dim] for dim in gone)
+    sides = zip(x.stride(), shape, strict=True)
     fastest = min((step, dim) for dim, (step, n) in enumerate(sides) if n > 1 or dim in gone)
     return Reduced(elements // values, values, x.itemsize, fastest[1] in gone)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
@@ -34,6 +35,13 @@ def staged(moved: int, took: float) -> Counted:
     return moved, math.ceil(took), STAGED
 
 
+_processors: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by World
+
+
 def processors() -> int:
     """Returns how many processors the running rank's device has."""
-    return device_properties.processors(context().world)
+    world = context().world
+    found = _processors.get(world)
+    if found is None:
+        found = _processors[world] = device_properties.processors(world)
+    return found
