@@ -502,6 +502,7 @@ func polls(w *prim.Window, bound int64) prim.Kernel {
 				c.Suffices(word, value, "a count")
 			}
 		}
+		c.Gather("load", []prim.Run{{Addr: w.At(1, 192), Bytes: 8}}, prim.PlainLook, false) // tells nothing
 		c.Gather("load", []prim.Run{{Addr: w.At(0, 64), Bytes: 8}, {Addr: w.At(0, 128), Bytes: 8}}, prim.PlainLook, false)
 		return nil
 	}
@@ -762,4 +763,37 @@ func wantIf(t *testing.T, err error, wrong bool) *prim.Finding {
 		t.Error(err)
 	}
 	return nil
+}
+
+// TestAThreadTellsOfALoadOfAll lets all threads load a peer's memory, and one of them tell the peer that it is over, with a
+// barrier between the two and without.
+func TestAThreadTellsOfALoadOfAll(t *testing.T) {
+	for _, meets := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		run := func(c *prim.Context) error {
+			word := prim.I64(w.At(0, 0))
+			if c.Rank() == 0 {
+				c.Wait(word, prim.GE, 1)
+				c.Write("store", w.At(0, 64), make([]byte, 8), true)
+				return nil
+			}
+			c.Gather("load", []prim.Run{{Addr: w.At(0, 64), Bytes: 8}}, prim.PlainLook, true)
+			if meets {
+				c.Meet()
+			}
+			c.Signal(word, prim.Add, 1)
+			return nil
+		}
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "tells", Kernel: run, Workers: []int{r}, Threads: 32})
+		}
+		if err := m.Run(); meets && err != nil {
+			t.Error(err)
+		} else if !meets {
+			f := wantKind(t, err, prim.UnorderedRead)
+			if f != nil && !strings.Contains(f.Missing, "so that it comes after what all threads have read") {
+				t.Error(f)
+			}
+		}
+	}
 }
