@@ -30,9 +30,11 @@ _shown: weakref.WeakKeyDictionary[Memory, tuple[int, int]] = weakref.WeakKeyDict
 """Memory of peers that a rank sees: the window and the rank."""
 
 
-written_by_peers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLocal(weakref.WeakValueDictionary)
-"""A rank's own symmetric memory, by the first address: whoever reads it on the host waits for all launches, since peers
-write it too."""
+written_by_peers: RankLocal[weakref.WeakValueDictionary[tuple[int, str], Buffer]] = RankLocal(
+    weakref.WeakValueDictionary
+)
+"""A rank's own symmetric memory, by the first address and the dtype: whoever reads it on the host waits for all
+launches, since peers write it too."""
 
 
 _alike: weakref.WeakKeyDictionary[runtime.World, dict[int, dict[int, int]]] = weakref.WeakKeyDictionary()

@@ -131,7 +131,7 @@ def allocate(shape: Any, dtype: Any) -> Any:
     window = machine.heap.windows[chosen().buffer(whole).memory]
     address = go.PrimAddress(window, runtime.current().rank, 0)
     asked.get()[address] = n * kind.itemsize
-    _windows.written_by_peers.get()[address] = _kept(whole)
+    keep(whole, address)
     if runtime.current().world.strictness.check:
         _, place, nbytes = go.PrimInProcess(machine.handle, address)
         Part(address, place, nbytes).data[:] = _UNSET
@@ -161,9 +161,16 @@ _theirs: RankLocal[dict[tuple[int, int, str], Any]] = RankLocal(dict)
 not kept."""
 
 
-def _kept(whole: Any) -> Buffer:
+def keep(whole: Any, address: int) -> None:
+    """Makes a host that uses symmetric memory wait for all that is on the rank's streams: others use it, too.
+
+    Args:
+        whole: a tensor of all of it.
+        address: of its first byte.
+    """
     _whole.get().append(whole)
-    return chosen().buffer(whole)
+    buffer: Buffer = chosen().buffer(whole)
+    _windows.written_by_peers.get()[address, buffer.dtype.name] = buffer
 
 
 def peer(tensor: Any, rank: int) -> Any:
@@ -188,6 +195,7 @@ def peer(tensor: Any, rank: int) -> Any:
         number = go.PrimWindowTensor(window, rank, buffer.dtype.name, shape)
         theirs[key] = tensors.of_core(context.world, Handle(number), buffer.dtype, shape)
         _windows.show(tensors.buffer(theirs[key]).memory, window, rank)
+        tensors.stand_beside(theirs[key], tensor)
     whole, start = theirs[key], buffer.storage_offset()
     return whole[start : start + buffer.numel()].view(buffer.shape)
 
