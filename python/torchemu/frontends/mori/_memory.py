@@ -14,6 +14,7 @@ from torchemu.frontends.mori._launch import Launch, Step
 from torchemu.frontends.mori._state import Engines, Team, Window
 from torchemu.frontends.triton_dist import _symmetric
 from torchemu.frontends.triton_dist._streams import numbered, place
+from torchemu.language import _windows
 from torchemu.language._machine import machine_of
 from torchemu.runtime.buffer import buffer_of, chosen
 from torchemu.runtime.rank_local import RankLocal
@@ -217,7 +218,7 @@ def _shown(window: Window, rank: int, kind: Any, shape: tuple[int, ...]) -> Any:
     made = tensors.of_core(context.world, Handle(number), kind, shape)
     if rank == context.rank:
         machine_of(context.world).heap.windows[tensors.buffer(made).memory] = window.number
-        _symmetric.keep(made, window.at(rank))
+        _windows.keep(made, window.at(rank))
     return made
 
 

@@ -131,7 +131,6 @@ def allocate(shape: Any, dtype: Any) -> Any:
     window = machine.heap.windows[chosen().buffer(whole).memory]
     address = go.PrimAddress(window, runtime.current().rank, 0)
     asked.get()[address] = n * kind.itemsize
-    keep(whole, address)
     if runtime.current().world.strictness.check:
         _, place, nbytes = go.PrimInProcess(machine.handle, address)
         Part(address, place, nbytes).data[:] = _UNSET
@@ -152,25 +151,9 @@ def free(tensor: Any) -> None:
         heap.free(window, context.rank)
 
 
-_whole: RankLocal[list[Any]] = RankLocal(list)
-"""The tensors of all of a rank's symmetric memory, which stays until the run ends."""
-
-
 _theirs: RankLocal[dict[tuple[int, int, str], Any]] = RankLocal(dict)
 """Tensors of peers' memory, by windows, ranks and dtypes: tables may have the addresses of some that the program has
 not kept."""
-
-
-def keep(whole: Any, address: int) -> None:
-    """Makes a host that uses symmetric memory wait for all that is on the rank's streams: others use it, too.
-
-    Args:
-        whole: a tensor of all of it.
-        address: of its first byte.
-    """
-    _whole.get().append(whole)
-    buffer: Buffer = chosen().buffer(whole)
-    _windows.written_by_peers.get()[address, buffer.dtype.name] = buffer
 
 
 def peer(tensor: Any, rank: int) -> Any:
