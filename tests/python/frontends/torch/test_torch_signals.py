@@ -73,7 +73,7 @@ def test_signals_to_all_ranks_and_to_itself():
         assert t.tolist() == [10 * turn, 10 * turn + 1]
         handle.barrier()
         side.wait_stream(torch.cuda.current_stream())
-    with pytest.raises(RuntimeError, match="rank . waits for a signal of its own on channel 0, which it has not sent"):
+    with pytest.raises(RuntimeError, match=r"waits for a signal of its own on channel 0"):
         handle.wait_signal(rank)
 
 
