@@ -3084,4 +3084,54 @@ for call in range(1, 3):
 torch.cuda.synchronize()
 assert out.sum().item() == 32 * world
 """,
+    "all to all by data with flags, each flag looked at": """
+@triton_dist.jit
+def send(x, box, call, N: tl.constexpr, W: tl.constexpr):
+    me, peer = dl.rank(), tl.program_id(0)
+    t = tid(0)
+    to = dl.symm_at(box, peer) + (call % 2 * W + me) * 2 * N
+    if t < N // 2: st_v4_u32(to + 4 * t, ld(x + peer * N + 2 * t), call, ld(x + peer * N + 2 * t + 1), call)  #! *
+@triton_dist.jit
+def take(box, out, call, N: tl.constexpr, W: tl.constexpr):
+    source = tl.program_id(0)
+    t = tid(0)
+    place = box + (call % 2 * W + source) * 2 * N + 4 * t
+    if t < N // 2:
+        a, f, b, g = load_v4_u32(place)  #! *
+        while f != call or g != call: a, f, b, g = load_v4_u32(place)  #- no look, one flag  #! *
+        while f != call: a, f, b, g = load_v4_u32(place)  #+ one flag  #! *
+        st(out + source * N + 2 * t, a)
+        st(out + source * N + 2 * t + 1, b)
+N = 16
+box = cleared(2 * world * 2 * N, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x = torch.arange(world * N, dtype=torch.int32).cuda() + 1000 * rank + call
+    out = torch.zeros(world * N, dtype=torch.int32).cuda()
+    send[(world,)](x, box, call, N, world)
+    take[(world,)](box, out, call, N, world)
+    assert out.tolist() == [rank * N + i + 1000 * r + call for r in range(world) for i in range(N)]
+""",
+    "rows of peers, four words at once": """
+@triton_dist.jit
+def rows(x, words, out, call, N: tl.constexpr, W: tl.constexpr):
+    me, r = dl.rank(), tl.program_id(0)
+    t = tid(0)
+    if t == 0: dl.notify(words + me, r, signal=call, sig_op="set", comm_scope="intra_node")
+    if t == 0: dl.wait(words + r, 1, "sys", "acquire", waitValue=call)  #- no wait
+    __syncthreads()
+    if t < N // 4:
+        a, b, c, d = load_v4_u32(dl.symm_at(x, r) + 4 * t)  #! *
+        s = a + b + c + d
+        st(out + r * (N // 4) + t, s)
+N = 32
+x, words = nvshmem_create_tensor((N,), torch.int32), cleared(world)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    x.copy_(torch.arange(N, dtype=torch.int32).cuda() + 100 * rank + call)  #! *
+    out = torch.zeros(world * N // 4, dtype=torch.int32).cuda()
+    rows[(world,)](x, words, out, call, N, world)
+    assert out.tolist() == [16 * i + 6 + 4 * (100 * r + call) for r in range(world) for i in range(N // 4)]
+    nvshmem_barrier_all_on_stream()  #- no barrier
+""",
 }
