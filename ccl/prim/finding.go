@@ -364,6 +364,9 @@ func wordRace(a, b *access) (Kind, string) {
 	if a.kind == reads || b.kind == reads {
 		return UnorderedRead, "a word that is signalled is read like data: a wait, a test or a fetch is missing"
 	}
+	if a.loaded && b.put || b.loaded && a.put {
+		return UnorderedRead, unled(a, b)
+	}
 	return RowReused, fmt.Sprintf("rank %d's %s and rank %d's %s are in no order, so that one of them may be lost: "+
 		"clear a word only when no signal to it can be under way", a.rank(), a.what, b.rank(), b.what)
 }

@@ -797,3 +797,23 @@ func TestAThreadTellsOfALoadOfAll(t *testing.T) {
 		}
 	}
 }
+
+// TestALookAtDataThatIsPut lets a thread look at a word of data that a peer puts, which nothing orders.
+func TestALookAtDataThatIsPut(t *testing.T) {
+	m, w := over(t, 2, prim.Options{Check: true})
+	run := func(c *prim.Context) error {
+		if c.Rank() == 0 {
+			c.Put(w.At(1, 64), w.At(0, 64), 64)
+			return nil
+		}
+		c.Gather("ld", []prim.Run{{Addr: w.At(1, 64), Bytes: 8}}, prim.FreshLook, false)
+		return nil
+	}
+	for r := range 2 {
+		submit(t, m, prim.Task{Name: "looks", Kernel: run, Workers: []int{r}, Threads: 32})
+	}
+	f := wantKind(t, m.Run(), prim.UnorderedRead)
+	if f != nil && !strings.Contains(f.Missing, "no signal, barrier or event leads from") {
+		t.Error(f)
+	}
+}
