@@ -3,6 +3,7 @@ package prim_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -815,5 +816,24 @@ func TestALookAtDataThatIsPut(t *testing.T) {
 	f := wantKind(t, m.Run(), prim.UnorderedRead)
 	if f != nil && !strings.Contains(f.Missing, "no signal, barrier or event leads from") {
 		t.Error(f)
+	}
+}
+
+// TestAnAddressBetweenWindows names the window of the rank that ends before it, and the nearer one that begins after it.
+func TestAnAddressBetweenWindows(t *testing.T) {
+	m, _ := over(t, 1, prim.Options{})
+	first, _ := m.Allocate("rows", []int{0}, 64)
+	second, err := m.Allocate("index", []int{0}, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := second.At(0, 0) - 24
+	submit(t, m, prim.Task{Name: "reads", Workers: []int{0}, Threads: 32, Kernel: func(c *prim.Context) error {
+		c.Gather("load", []prim.Run{{Addr: at, Bytes: 8}}, prim.PlainLook, false)
+		return nil
+	}})
+	want := fmt.Sprintf(`; 24 bytes before the beginning of window "index" of rank 0, and %d beyond the end of window "rows", which has 64`, at-first.At(0, 0)-64)
+	if err := m.Run(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
