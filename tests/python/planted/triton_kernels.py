@@ -3134,4 +3134,57 @@ for call in range(1, 3):
     assert out.tolist() == [16 * i + 6 + 4 * (100 * r + call) for r in range(world) for i in range(N // 4)]
     nvshmem_barrier_all_on_stream()  #- no barrier
 """,
+    "pulls with words that say ready and done": """
+@triton_dist.jit
+def pull(buf, ready, done, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    source = (me + tl.program_id(0)) % W
+    if tid(0) == 0: shmem.signal_op(ready + me, call, shmem.NVSHMEM_SIGNAL_SET, source)
+    if tid(0) == 0: shmem.signal_wait_until(ready + source, shmem.NVSHMEM_CMP_EQ, call)  #- no wait, any call
+    if tid(0) == 0: shmem.signal_wait_until(ready + source, shmem.NVSHMEM_CMP_GE, 1)  #+ any call
+    __syncthreads()  #- no sync
+    i = tl.arange(0, N)
+    tl.store(out + source * N + i, tl.load(dl.symm_at(buf, source) + i))  #! *
+    __syncthreads()  #- done early
+    if tid(0) == 0: shmem.signal_op(done + me, call, shmem.NVSHMEM_SIGNAL_SET, source)
+@triton_dist.jit
+def finish(done, call, W: tl.constexpr):
+    if tid(0) < W: shmem.signal_wait_until(done + tid(0), shmem.NVSHMEM_CMP_GE, call)
+    __syncthreads()
+N = 32
+buf, ready, done = sym(N), cleared(world), cleared(world)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 5):
+    buf.copy_(torch.arange(N).cuda() + 100.0 * rank + call)  #! *
+    out = torch.zeros(N * world).cuda()
+    pull[(world,)](buf, ready, done, out, call, N, world)
+    finish[(1,)](done, call, world)
+    assert out.tolist() == [i + 100.0 * r + call for r in range(world) for i in range(N)]
+""",
+    "parts of all ranks, counted and loaded": """
+@triton_dist.jit
+def parts(x, part, count, out, call, N: tl.constexpr, W: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(part + i, tl.load(x + i))  #! *
+    __syncthreads()  #- no sync
+    t = tid(0)
+    if t < W: atomic_add(dl.symm_at(count, t) + pid, 1, "sys", "release")
+    if t == 0:
+        while ld_acquire(count + pid, "sys") < W * call: pass  #- no wait, all but one, first call
+        while ld_acquire(count + pid, "sys") < W * call - 1: pass  #+ all but one  #! all but one
+        while ld_acquire(count + pid, "sys") < W: pass  #+ first call  #! first call
+    __syncthreads()
+    total = tl.zeros((N,), tl.float32)
+    for r in range(W): total += tl.load(dl.symm_at(part, r) + i)  #! *
+    tl.store(out + i, total)
+N, G = 16, 4
+part, count = sym(N * G), cleared(G, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x, out = torch.arange(N * G).cuda() + 10.0 * rank + call, torch.zeros(N * G).cuda()
+    parts[(G,)](x, part, count, out, call, N, world)
+    assert out.tolist() == [sum(i + 10.0 * r + call for r in range(world)) for i in range(N * G)]
+    nvshmem_barrier_all_on_stream()  #- no barrier
+""",
 }
