@@ -171,3 +171,26 @@ func TestWordsThatAreTooShort(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsQueuedBehindIsNotBlamed hangs in a kernel that sends what it waits for, one signal too few or to another rank,
+// with another kernel behind it.
+func TestWhatIsQueuedBehindIsNotBlamed(t *testing.T) {
+	for cause, run := range map[string]func(x *lab, c *prim.Context){
+		"": func(x *lab, c *prim.Context) {
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 2)
+		},
+		"a signal has gone to another rank": func(x *lab, c *prim.Context) {
+			c.Signal(x.word((c.Rank()+1)%3, c.Rank()), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), (c.Rank()+1)%3), prim.GE, 1)
+		},
+	} {
+		x := newLab(t, 3, prim.Options{})
+		x.Launch("steals", func(c *prim.Context) error { run(x, c); return nil })
+		x.Launch("reads", func(*prim.Context) error { return nil })
+		var stuck *prim.DeadlockError
+		if err := x.Run(); !errors.As(err, &stuck) || !strings.HasPrefix(stuck.Cause, cause) || strings.Contains(stuck.Cause, "reads") {
+			t.Errorf("%q: %v", cause, err)
+		}
+	}
+}

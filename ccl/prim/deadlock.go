@@ -175,8 +175,8 @@ func (m *Machine) Cause(later func(rank int) string) string {
 	launches := func() string { return m.launchCause(later) }
 	dispatch := func() string { return m.dispatchCause(later) }
 	for _, find := range []func() string{
-		m.overshotCause, m.groupCause, m.barrierCause, launches, dispatch, m.roomCause, m.gridCause, m.endedCause, m.ownGridCause,
-		m.skippedCause, m.otherRankCause, m.otherWordCause,
+		m.overshotCause, m.groupCause, m.barrierCause, launches, m.otherRankCause, dispatch, m.roomCause, m.gridCause, m.endedCause,
+		m.ownGridCause, m.skippedCause, m.otherWordCause,
 	} {
 		if text := find(); text != "" {
 			return text
@@ -233,17 +233,24 @@ func (m *Machine) split(g *Job) (busy, held []int) {
 }
 
 // dispatchCause is a kernel that waits while tasks that could signal it are behind it or its like: not those that have ended
-// before and have signalled nobody there, such as barriers.
+// before and have signalled nobody there, such as barriers, and not where the word was last signalled by a kernel of the
+// waiter's name: then that is what sends.
 func (m *Machine) dispatchCause(later func(rank int) string) string {
 	for _, c := range m.live {
 		x, next := c.word(), m.behind(c.Rank(), later)
-		if x == nil || next == "" || next == c.job.Name || m.ran[next] && x.window != nil && !x.window.senders[next] {
+		if x == nil || next == "" || next == c.job.Name || x.isOfKernel(c.job.Name) || m.ran[next] && x.window != nil && !x.window.senders[next] {
 			continue
 		}
 		return fmt.Sprintf("send and wait in separate dispatches: kernel %q waits on rank %d, and %q, which may be what sends, is queued behind it; put both into one kernel, or start the sending one first",
 			c.job.Name, c.Rank(), next)
 	}
 	return ""
+}
+
+// isOfKernel says whether the word's last signal is of a kernel of that name.
+func (x *waiter) isOfKernel(name string) bool {
+	last, found := x.signalled[x.lo]
+	return found && last.by.job != nil && last.by.job.Name == name
 }
 
 // behind names what a rank is to run next; "" for nothing.

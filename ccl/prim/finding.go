@@ -201,6 +201,9 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 	if stale != nil {
 		return RowReused, stale.String()
 	}
+	if text := early(a, b, knows); text != "" {
+		return x.readKind(), text
+	}
 	if x.isReuse() {
 		return WindowReused, fmt.Sprintf("nothing tells rank %d that rank %d has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.rank(), a.rank())
 	}
@@ -270,6 +273,33 @@ func areOfTwoStreams(a, b *access) bool {
 	return a.job != nil && b.job != nil && a.job != b.job && a.job.Known != nil && a.rank() == b.rank()
 }
 
+// readKind is the kind of a read and a write that is told of it too early.
+func (x clash) readKind() Kind {
+	if x.isReuse() {
+		return WindowReused
+	}
+	return plainKind(x.a, x.b)
+}
+
+// early says that whoever writes has been told of a read when that was issued, and not when it was over; "" where that is not so.
+func early(a, b *access, knows clock) string {
+	read, write := a, b
+	if read.kind != reads {
+		read, write, knows = b, a, a.known
+	}
+	if read.kind != reads || read.pe == nil || read.pe == write.pe || read.pipe == Scalar || !knows.Knows(read.issue) {
+		return ""
+	}
+	signal, how := "what it was told", "a drain, or pipe barrier, is missing before the signal"
+	if o := write.pe.heardOf(read); o != nil {
+		signal = fmt.Sprintf("the %s of rank %d at %v", o.what, o.rank(), o.site)
+	}
+	if read.job.Threads > 0 {
+		how = "before the signal there must be a __syncthreads(), so that it comes after what all threads have read"
+	}
+	return fmt.Sprintf("rank %d knows by %s that the %s was issued, but not that it is over: %s", write.rank(), signal, read.what, how)
+}
+
 // isReuse says whether the reader has what the writer wrote there the last time.
 func (x clash) isReuse() bool {
 	return x.a.kind == reads && x.before != nil && x.before.pe != nil && x.before.pe == x.b.pe
@@ -319,6 +349,8 @@ func overtaken(write, other *access) string {
 		how = fmt.Sprintf("rank %d has told others than rank %d, so that a quiet is missing before that, for a fence orders what goes to one rank", write.rank(), other.rank())
 	}
 	switch {
+	case write.apart:
+		how = "a quiet is missing before the signal, or a wait for its event; a fence does not order it"
 	case write.pipe == Store && write.job.Threads > 0:
 		how = "before the signal there must be a __syncthreads(), so that it comes after what all threads have stored, and where it is no dl.notify() within a node also a fence() or quiet()"
 	case write.pipe == Store:
@@ -331,6 +363,9 @@ func overtaken(write, other *access) string {
 func wordRace(a, b *access) (Kind, string) {
 	if a.kind == reads || b.kind == reads {
 		return UnorderedRead, "a word that is signalled is read like data: a wait, a test or a fetch is missing"
+	}
+	if a.loaded && b.put || b.loaded && a.put {
+		return UnorderedRead, unled(a, b)
 	}
 	return RowReused, fmt.Sprintf("rank %d's %s and rank %d's %s are in no order, so that one of them may be lost: "+
 		"clear a word only when no signal to it can be under way", a.rank(), a.what, b.rank(), b.what)

@@ -251,9 +251,11 @@ func (m *Machine) nowhere(a Addr) error {
 }
 
 // near says how far an address is from the nearest window, which may be another rank's: an offset that is far too small or too
-// large changes the rank, too. It is "" where there is none.
+// large changes the rank, too. Where that begins after the address, it also says which one of the address's rank ends before:
+// programs go beyond an end more often. It is "" where there is none.
 func (m *Machine) near(a Addr) string {
-	best, text := uint64(math.MaxUint64), ""
+	before, beyond, own := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
+	begins, ends, ownEnds := "", "", ""
 	for _, w := range m.windows {
 		if w.freed {
 			continue
@@ -261,15 +263,21 @@ func (m *Machine) near(a Addr) string {
 		for _, rank := range w.Ranks {
 			r := w.on(rank)
 			end := r.start + Addr(w.Bytes)
-			switch before, beyond := uint64(r.start-a), uint64(a-end); {
-			case a < r.start && before < best:
-				best, text = before, fmt.Sprintf("; %d bytes before the beginning of %s of rank %d", before, r.name, rank)
-			case a >= end && beyond < best:
-				best, text = beyond, fmt.Sprintf("; %d bytes beyond the end of %s of rank %d, which has %d", beyond, r.name, rank, w.Bytes)
+			switch up, down := uint64(r.start-a), uint64(a-end); {
+			case a < r.start && up < before:
+				before, begins = up, fmt.Sprintf("; %d bytes before the beginning of %s of rank %d", up, r.name, rank)
+			case a >= end && down < beyond:
+				beyond, ends = down, fmt.Sprintf("; %d bytes beyond the end of %s of rank %d, which has %d", down, r.name, rank, w.Bytes)
+			}
+			if a >= end && uint64(a-end) < own && rank == a.Rank() {
+				own, ownEnds = uint64(a-end), fmt.Sprintf(", and %d beyond the end of %s, which has %d", a-end, r.name, w.Bytes)
 			}
 		}
 	}
-	return text
+	if beyond <= before {
+		return ends
+	}
+	return begins + ownEnds
 }
 
 // grow makes sure that scratch memory has its first n bytes: most programs use little of it.

@@ -15,6 +15,7 @@ type origin struct {
 	known clock   // what the program knew then; never changed
 	look  *glance // of which a program has made what it stores; nil for anything else
 	put   bool    // it is a put of the program's own
+	apart bool    // an engine moves the bytes, in no order with what the program sends
 	alone bool    // one thread stores what is a word, with one instruction
 	told  clock   // what such a store tells: what the program knew at its last fence
 	host  int     // whose host it is that does it, if no program does: the rank plus one

@@ -304,3 +304,31 @@ func TestSourceOfAPutIsWritten(t *testing.T) {
 	f := wantKind(t, x.Run(), prim.UnorderedRead)
 	wantReport(t, f, "put_nbi by", "store by", "may still read the bytes: a quiet is missing after it")
 }
+
+// TestASignalOvertakesACopy lets an engine copy to another rank, and tells of that after a fence, which does not order it,
+// and after the copy's event.
+func TestASignalOvertakesACopy(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		x := newLab(t, 2, prim.Options{Check: true})
+		x.Launch("copies", func(c *prim.Context) error {
+			if c.Rank() == 0 {
+				e := c.Copy(x.at(1, 0), x.at(0, 0), 64)
+				if waits {
+					c.WaitEvent(e)
+				}
+				c.Fence()
+				c.Signal(x.word(1, 0), prim.Add, 1)
+				return nil
+			}
+			c.Wait(x.word(1, 0), prim.GE, 1)
+			c.Copy(x.at(1, 256), x.at(1, 0), 64)
+			c.Quiet()
+			return nil
+		})
+		if err := x.Run(); waits && err != nil {
+			t.Error(err)
+		} else if !waits {
+			wantReport(t, wantKind(t, err, prim.SignalOvertakes), "or a wait for its event; a fence does not order it")
+		}
+	}
+}

@@ -95,6 +95,7 @@ type transfer struct {
 
 func (c *Context) copy(what string, to, from Addr, n int) *Event {
 	t := &transfer{src: c.reach(from, n), dst: c.reach(to, n), origin: c.origin(what, Scalar), event: &Event{}}
+	t.apart = true
 	m := c.machine()
 	t.clock = m.check.release(&c.scalar().agent)
 	t.lane = m.check.chained(&c.pe.chains, &t.clock)

@@ -268,7 +268,7 @@ func (c *Context) Gather(what string, from []Run, how Look, threads bool) {
 	c.pe.afterOwn(places, how, func() {
 		m.carrier.after(away, m.effect(o, func() {
 			if how == PlainLook {
-				e.clock = c.look(o, places, how)
+				c.look(o, places, how) // tells the program nothing new, and one of its threads not that the others have theirs
 			}
 			m.carrier.send(owner, c.pe.device, n, m.effect(o, func() { m.finish(e) }))
 		}))

@@ -3,6 +3,7 @@ package prim_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -502,6 +503,7 @@ func polls(w *prim.Window, bound int64) prim.Kernel {
 				c.Suffices(word, value, "a count")
 			}
 		}
+		c.Gather("load", []prim.Run{{Addr: w.At(1, 192), Bytes: 8}}, prim.PlainLook, false) // tells nothing
 		c.Gather("load", []prim.Run{{Addr: w.At(0, 64), Bytes: 8}, {Addr: w.At(0, 128), Bytes: 8}}, prim.PlainLook, false)
 		return nil
 	}
@@ -762,4 +764,76 @@ func wantIf(t *testing.T, err error, wrong bool) *prim.Finding {
 		t.Error(err)
 	}
 	return nil
+}
+
+// TestAThreadTellsOfALoadOfAll lets all threads load a peer's memory, and one of them tell the peer that it is over, with a
+// barrier between the two and without.
+func TestAThreadTellsOfALoadOfAll(t *testing.T) {
+	for _, meets := range []bool{true, false} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		run := func(c *prim.Context) error {
+			word := prim.I64(w.At(0, 0))
+			if c.Rank() == 0 {
+				c.Wait(word, prim.GE, 1)
+				c.Write("store", w.At(0, 64), make([]byte, 8), true)
+				return nil
+			}
+			c.Gather("load", []prim.Run{{Addr: w.At(0, 64), Bytes: 8}}, prim.PlainLook, true)
+			if meets {
+				c.Meet()
+			}
+			c.Signal(word, prim.Add, 1)
+			return nil
+		}
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "tells", Kernel: run, Workers: []int{r}, Threads: 32})
+		}
+		if err := m.Run(); meets && err != nil {
+			t.Error(err)
+		} else if !meets {
+			f := wantKind(t, err, prim.UnorderedRead)
+			if f != nil && !strings.Contains(f.Missing, "so that it comes after what all threads have read") {
+				t.Error(f)
+			}
+		}
+	}
+}
+
+// TestALookAtDataThatIsPut lets a thread look at a word of data that a peer puts, which nothing orders.
+func TestALookAtDataThatIsPut(t *testing.T) {
+	m, w := over(t, 2, prim.Options{Check: true})
+	run := func(c *prim.Context) error {
+		if c.Rank() == 0 {
+			c.Put(w.At(1, 64), w.At(0, 64), 64)
+			return nil
+		}
+		c.Gather("ld", []prim.Run{{Addr: w.At(1, 64), Bytes: 8}}, prim.FreshLook, false)
+		return nil
+	}
+	for r := range 2 {
+		submit(t, m, prim.Task{Name: "looks", Kernel: run, Workers: []int{r}, Threads: 32})
+	}
+	f := wantKind(t, m.Run(), prim.UnorderedRead)
+	if f != nil && !strings.Contains(f.Missing, "no signal, barrier or event leads from") {
+		t.Error(f)
+	}
+}
+
+// TestAnAddressBetweenWindows names the window of the rank that ends before it, and the nearer one that begins after it.
+func TestAnAddressBetweenWindows(t *testing.T) {
+	m, _ := over(t, 1, prim.Options{})
+	first, _ := m.Allocate("rows", []int{0}, 64)
+	second, err := m.Allocate("index", []int{0}, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := second.At(0, 0) - 24
+	submit(t, m, prim.Task{Name: "reads", Workers: []int{0}, Threads: 32, Kernel: func(c *prim.Context) error {
+		c.Gather("load", []prim.Run{{Addr: at, Bytes: 8}}, prim.PlainLook, false)
+		return nil
+	}})
+	want := fmt.Sprintf(`; 24 bytes before the beginning of window "index" of rank 0, and %d beyond the end of window "rows", which has 64`, at-first.At(0, 0)-64)
+	if err := m.Run(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
 }

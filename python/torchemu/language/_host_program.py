@@ -63,8 +63,7 @@ class HostProgram(StreamLaunch):
     def start(self) -> None:
         """Puts it on the rank's current stream."""
         chosen().launching(self.kernel.name, self._buffers)
-        used = (*self._buffers, *_windows.written_by_peers.get().values())
-        handles = [handle for buffer in used if (handle := buffer.core_handle)]
+        handles = _windows.used(self._buffers)
         self.handle = go.PrimLaunchThreads(
             self.machine.handle, self.context.stream, self.kernel.name, 1, _THREADS, handles, []
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
-from torchemu.language import _program
+from torchemu.language import _program, _windows
 from torchemu.language._machine import Machine, machine_of
 from torchemu.language._pointer import Pointer
 from torchemu.language._program import Program
@@ -235,7 +235,7 @@ class Launch(StreamLaunch):
             for name, value in arguments.items():
                 arguments[name] = self._converted(name, value)
             chosen().launching(self.kernel.name, self._buffers)
-            handles = [handle for buffer in self._buffers if (handle := buffer.core_handle)]
+            handles = _windows.used(self._buffers)
             windows = self._windows.values()
             stream = self.context.stream
             self.handle = go.PrimLaunch(

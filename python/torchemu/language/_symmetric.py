@@ -108,6 +108,7 @@ def symmetric_room(shape: tuple[int, ...], kind: dtypes.dtype, asked: tuple[int,
         MismatchError: another rank has asked for something else.
         ValueError: memory has run out, or there is nothing to allocate.
     """
+    from torchemu.language import _windows
     from torchemu.language._launch import ranks_of
     from torchemu.language._machine import machine_of
 
@@ -119,6 +120,7 @@ def symmetric_room(shape: tuple[int, ...], kind: dtypes.dtype, asked: tuple[int,
     number = go.PrimWindowTensor(window, context.rank, kind.name, shape)
     tensor = tensors.of_core(context.world, Handle(number), kind, shape)
     machine.heap.windows[tensors.buffer(tensor).memory] = window
+    _windows.keep(tensor, go.PrimAddress(window, context.rank, 0))
     return tensor
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
+from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.language._machine import machine_of
-from torchemu.runtime.buffer import Buffer, Memory
+from torchemu.runtime.buffer import Buffer, Memory, chosen
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -30,9 +32,33 @@ _shown: weakref.WeakKeyDictionary[Memory, tuple[int, int]] = weakref.WeakKeyDict
 """Memory of peers that a rank sees: the window and the rank."""
 
 
-written_by_peers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLocal(weakref.WeakValueDictionary)
-"""A rank's own symmetric memory, by the first address: whoever reads it on the host waits for all launches, since peers
-write it too."""
+written_by_peers: RankLocal[weakref.WeakValueDictionary[tuple[int, str], Buffer]] = RankLocal(
+    weakref.WeakValueDictionary
+)
+"""A rank's own symmetric memory, by the first address and the dtype: whoever reads it on the host waits for all
+launches, since peers write it too."""
+
+
+_whole: RankLocal[list[Any]] = RankLocal(list)
+"""The tensors of all of a rank's symmetric memory, which stays until the run ends."""
+
+
+def keep(whole: Any, address: int) -> None:
+    """Makes a host that uses symmetric memory wait for all that is on the rank's streams: peers use it, too.
+
+    Args:
+        whole: a tensor of all of it.
+        address: of its first byte.
+    """
+    _whole.get().append(whole)
+    buffer = chosen().buffer(whole)
+    written_by_peers.get()[address, buffer.dtype.name] = buffer
+
+
+def used(buffers: Sequence[Buffer]) -> list[int]:
+    """Returns the core's handles of what a launch uses: buffers, and all of the rank's symmetric memory."""
+    everything = (*buffers, *written_by_peers.get().values())
+    return [handle for buffer in everything if (handle := buffer.core_handle)]
 
 
 _alike: weakref.WeakKeyDictionary[runtime.World, dict[int, dict[int, int]]] = weakref.WeakKeyDictionary()

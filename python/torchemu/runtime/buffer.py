@@ -383,6 +383,10 @@ class TensorClass:
         nbytes = math.prod(shape) * kind.itemsize
         return Region(Bytes(core, go.ExportAddress(core.number), nbytes), kind, shape)
 
+    def stand_beside(self, theirs: Any, own: Any) -> None:
+        """Makes whoever uses a tensor of another rank's memory wait for what is under way on the rank's own in the same
+        place, where the class does not see to that itself."""
+
     def holding(self, address: int) -> Any:
         """Returns a tensor of all bytes of the memory that a place in the process is in, if the program has asked where
         that is; None otherwise."""

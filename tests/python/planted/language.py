@@ -1471,4 +1471,22 @@ x, out = torch.ones(16), torch.zeros(16)
 for call in range(1, 4): k[1](out, x, 16, call)
 print(out.sum())
 """,
+    "a meeting that is given no memory": """
+@torchemu.kernel
+def push(box, x, n):
+    me, w = tl.rank(), tl.world_size()
+    for k in range(w): tl.put(box.on((me + k) % w) + me * n, x, n)  #! *
+@torchemu.kernel
+def meet(): tl.barrier()
+
+n = 4096
+box = tl.symmetric_empty(n * world)
+for step in range(3):
+    x = torch.full((n,), 10.0 * step + rank)
+    push[1](box, x, n)
+    meet[1]()  #- no first meeting
+    found = box.tolist()[::n]  #! *
+    meet[1]()  #- no second meeting
+    assert found == [10.0 * step + r for r in range(world)], found
+""",
 }

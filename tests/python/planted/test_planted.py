@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import sampling
 from launch import launch
-from planted import hosts, language, marks, triton_kernels
+from planted import hosts, language, marks, peers, triton_kernels
 from sampling import sampled
 
 TABLES = {
     "language": (language.BEGIN, language.PROGRAMS),
     "hosts": (hosts.BEGIN, hosts.PROGRAMS),
+    "peers": (peers.BEGIN, peers.PROGRAMS),
     "triton": (triton_kernels.BEGIN, triton_kernels.PROGRAMS),
 }
 

@@ -3084,4 +3084,107 @@ for call in range(1, 3):
 torch.cuda.synchronize()
 assert out.sum().item() == 32 * world
 """,
+    "all to all by data with flags, each flag looked at": """
+@triton_dist.jit
+def send(x, box, call, N: tl.constexpr, W: tl.constexpr):
+    me, peer = dl.rank(), tl.program_id(0)
+    t = tid(0)
+    to = dl.symm_at(box, peer) + (call % 2 * W + me) * 2 * N
+    if t < N // 2: st_v4_u32(to + 4 * t, ld(x + peer * N + 2 * t), call, ld(x + peer * N + 2 * t + 1), call)  #! *
+@triton_dist.jit
+def take(box, out, call, N: tl.constexpr, W: tl.constexpr):
+    source = tl.program_id(0)
+    t = tid(0)
+    place = box + (call % 2 * W + source) * 2 * N + 4 * t
+    if t < N // 2:
+        a, f, b, g = load_v4_u32(place)  #! *
+        while f != call or g != call: a, f, b, g = load_v4_u32(place)  #- no look, one flag  #! *
+        while f != call: a, f, b, g = load_v4_u32(place)  #+ one flag  #! *
+        st(out + source * N + 2 * t, a)
+        st(out + source * N + 2 * t + 1, b)
+N = 16
+box = cleared(2 * world * 2 * N, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x = torch.arange(world * N, dtype=torch.int32).cuda() + 1000 * rank + call
+    out = torch.zeros(world * N, dtype=torch.int32).cuda()
+    send[(world,)](x, box, call, N, world)
+    take[(world,)](box, out, call, N, world)
+    assert out.tolist() == [rank * N + i + 1000 * r + call for r in range(world) for i in range(N)]
+""",
+    "rows of peers, four words at once": """
+@triton_dist.jit
+def rows(x, words, out, call, N: tl.constexpr, W: tl.constexpr):
+    me, r = dl.rank(), tl.program_id(0)
+    t = tid(0)
+    if t == 0: dl.notify(words + me, r, signal=call, sig_op="set", comm_scope="intra_node")
+    if t == 0: dl.wait(words + r, 1, "sys", "acquire", waitValue=call)  #- no wait
+    __syncthreads()
+    if t < N // 4:
+        a, b, c, d = load_v4_u32(dl.symm_at(x, r) + 4 * t)  #! *
+        s = a + b + c + d
+        st(out + r * (N // 4) + t, s)
+N = 32
+x, words = nvshmem_create_tensor((N,), torch.int32), cleared(world)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    x.copy_(torch.arange(N, dtype=torch.int32).cuda() + 100 * rank + call)  #! *
+    out = torch.zeros(world * N // 4, dtype=torch.int32).cuda()
+    rows[(world,)](x, words, out, call, N, world)
+    assert out.tolist() == [16 * i + 6 + 4 * (100 * r + call) for r in range(world) for i in range(N // 4)]
+    nvshmem_barrier_all_on_stream()  #- no barrier
+""",
+    "pulls with words that say ready and done": """
+@triton_dist.jit
+def pull(buf, ready, done, out, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    source = (me + tl.program_id(0)) % W
+    if tid(0) == 0: shmem.signal_op(ready + me, call, shmem.NVSHMEM_SIGNAL_SET, source)
+    if tid(0) == 0: shmem.signal_wait_until(ready + source, shmem.NVSHMEM_CMP_EQ, call)  #- no wait, any call
+    if tid(0) == 0: shmem.signal_wait_until(ready + source, shmem.NVSHMEM_CMP_GE, 1)  #+ any call
+    __syncthreads()  #- no sync
+    i = tl.arange(0, N)
+    tl.store(out + source * N + i, tl.load(dl.symm_at(buf, source) + i))  #! *
+    __syncthreads()  #- done early
+    if tid(0) == 0: shmem.signal_op(done + me, call, shmem.NVSHMEM_SIGNAL_SET, source)
+@triton_dist.jit
+def finish(done, call, W: tl.constexpr):
+    if tid(0) < W: shmem.signal_wait_until(done + tid(0), shmem.NVSHMEM_CMP_GE, call)
+    __syncthreads()
+N = 32
+buf, ready, done = sym(N), cleared(world), cleared(world)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 5):
+    buf.copy_(torch.arange(N).cuda() + 100.0 * rank + call)  #! *
+    out = torch.zeros(N * world).cuda()
+    pull[(world,)](buf, ready, done, out, call, N, world)
+    finish[(1,)](done, call, world)
+    assert out.tolist() == [i + 100.0 * r + call for r in range(world) for i in range(N)]
+""",
+    "parts of all ranks, counted and loaded": """
+@triton_dist.jit
+def parts(x, part, count, out, call, N: tl.constexpr, W: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(part + i, tl.load(x + i))  #! *
+    __syncthreads()  #- no sync
+    t = tid(0)
+    if t < W: atomic_add(dl.symm_at(count, t) + pid, 1, "sys", "release")
+    if t == 0:
+        while ld_acquire(count + pid, "sys") < W * call: pass  #- no wait, all but one, first call
+        while ld_acquire(count + pid, "sys") < W * call - 1: pass  #+ all but one  #! all but one
+        while ld_acquire(count + pid, "sys") < W: pass  #+ first call  #! first call
+    __syncthreads()
+    total = tl.zeros((N,), tl.float32)
+    for r in range(W): total += tl.load(dl.symm_at(part, r) + i)  #! *
+    tl.store(out + i, total)
+N, G = 16, 4
+part, count = sym(N * G), cleared(G, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 4):
+    x, out = torch.arange(N * G).cuda() + 10.0 * rank + call, torch.zeros(N * G).cuda()
+    parts[(G,)](x, part, count, out, call, N, world)
+    assert out.tolist() == [sum(i + 10.0 * r + call for r in range(world)) for i in range(N * G)]
+    nvshmem_barrier_all_on_stream()  #- no barrier
+""",
 }

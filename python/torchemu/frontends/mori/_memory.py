@@ -12,7 +12,9 @@ from torchemu.errors import MismatchError
 from torchemu.frontends.mori import _state
 from torchemu.frontends.mori._launch import Launch, Step
 from torchemu.frontends.mori._state import Engines, Team, Window
+from torchemu.frontends.triton_dist import _symmetric
 from torchemu.frontends.triton_dist._streams import numbered, place
+from torchemu.language import _windows
 from torchemu.language._machine import machine_of
 from torchemu.runtime.buffer import buffer_of, chosen
 from torchemu.runtime.rank_local import RankLocal
@@ -216,6 +218,7 @@ def _shown(window: Window, rank: int, kind: Any, shape: tuple[int, ...]) -> Any:
     made = tensors.of_core(context.world, Handle(number), kind, shape)
     if rank == context.rank:
         machine_of(context.world).heap.windows[tensors.buffer(made).memory] = window.number
+        _windows.keep(made, window.at(rank))
     return made
 
 
@@ -225,8 +228,6 @@ def of_peer(tensor: Any, peer: int) -> Any:
     Raises:
         ValueError: it is no whole tensor of the heap; the PE is on another node.
     """
-    from torchemu.frontends.triton_dist import _symmetric
-
     if not _state.near(peer):
         raise ValueError(f"memory of PE {peer} is not mapped on this node: a network card reaches it")
     return _symmetric.peer(tensor, _state.ranks()[peer])

@@ -53,6 +53,10 @@ class Tensors(buffer.TensorClass):
         storage._handles = {kind: core}
         return _of_storage(storage, kind, tuple(shape), core)
 
+    def stand_beside(self, theirs: Tensor, own: Tensor) -> None:
+        """Makes whoever uses another rank's memory wait for what is under way on the rank's own."""
+        theirs._storage.stand_beside(own)
+
     def holding(self, address: int) -> Tensor | None:
         """Returns a tensor of the memory that a place is in."""
         found = runtime.current().world.exported.holding(address)

@@ -411,6 +411,16 @@ def drop() -> None:
         program.drops = True
 
 
+def as_data(words: tuple[int, ...], load: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Loads words of which some, by their numbers, have no flag beside them."""
+    program = current()
+    program.data_words = words
+    try:
+        return load(*args, **kwargs)
+    finally:
+        program.data_words = ()
+
+
 def enter() -> None:
     """Notes that a function of the kernel begins: operations are at its lines, unless it is a library's."""
     program = running()

@@ -110,11 +110,9 @@ class GridLaunch(StreamLaunch):
         try:
             given = {name: self._converted(name, value) for name, value in arguments.items()}
             chosen().launching(self.kernel.name, self._buffers)
-            used = (*self._buffers, *_windows.written_by_peers.get().values())
-            handles = [handle for buffer in used if (handle := buffer.core_handle)]
             self.handle = go.PrimLaunchThreads(
                 self.machine.handle, self.context.stream, self.kernel.name, self.grid.blocks, self.threads,
-                handles, self._windows.values(),
+                _windows.used(self._buffers), self._windows.values(),
             )  # fmt: skip
         except BaseException:
             self._free()

@@ -174,6 +174,7 @@ class Block(Program):
         self.rates = launch.rates
         self.checks = launch.checks
         self.drops = False  # what the next exchange finds is not used
+        self.data_words: tuple[int, ...] = ()  # those of the load that is called which have no flag beside them
         self.looked: dict[int, Any] = {}  # the last look at each word that no atomic operation has come after
         self.account = _clock.Account()
         self.mask: np.ndarray | None = None

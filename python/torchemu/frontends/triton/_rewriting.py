@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from torchemu.frontends.triton import _control
+from torchemu.frontends.triton._packed import Uses
 
 _CONTROL = "__triton_control__"
 _BUILTINS = {"range": "Range"}
@@ -134,7 +135,7 @@ class _Body(ast.NodeTransformer):
 
     def __init__(self, file: str, first: int, definition: ast.FunctionDef) -> None:
         self._file, self._first, self._count = file, first, 0
-        self._read = _read(definition)
+        self._read, self._uses = _read(definition), Uses(definition)
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Returns statements, rewritten."""
@@ -275,8 +276,13 @@ class _Body(ast.NodeTransformer):
         return [ast.Expr(value=_control_call("drop")), statement]
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        """Makes numbers values."""
-        return ast.Assign(targets=node.targets, value=_control_call("let", self.visit(node.value)))
+        """Makes numbers values, and says which words of a load have no flag beside them."""
+        words, value = self._uses.words_of_data(node), self.visit(node.value)
+        if words:
+            numbers: list[ast.expr] = [ast.Constant(value=i) for i in words]
+            value.args[:0] = [ast.Tuple(elts=numbers, ctx=ast.Load()), value.func]
+            value.func = _attribute(_CONTROL, "as_data")
+        return ast.Assign(targets=node.targets, value=_control_call("let", value))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """Makes it an assignment."""

@@ -131,7 +131,6 @@ def allocate(shape: Any, dtype: Any) -> Any:
     window = machine.heap.windows[chosen().buffer(whole).memory]
     address = go.PrimAddress(window, runtime.current().rank, 0)
     asked.get()[address] = n * kind.itemsize
-    _windows.written_by_peers.get()[address] = _kept(whole)
     if runtime.current().world.strictness.check:
         _, place, nbytes = go.PrimInProcess(machine.handle, address)
         Part(address, place, nbytes).data[:] = _UNSET
@@ -152,18 +151,9 @@ def free(tensor: Any) -> None:
         heap.free(window, context.rank)
 
 
-_whole: RankLocal[list[Any]] = RankLocal(list)
-"""The tensors of all of a rank's symmetric memory, which stays until the run ends."""
-
-
 _theirs: RankLocal[dict[tuple[int, int, str], Any]] = RankLocal(dict)
 """Tensors of peers' memory, by windows, ranks and dtypes: tables may have the addresses of some that the program has
 not kept."""
-
-
-def _kept(whole: Any) -> Buffer:
-    _whole.get().append(whole)
-    return chosen().buffer(whole)
 
 
 def peer(tensor: Any, rank: int) -> Any:
@@ -188,6 +178,7 @@ def peer(tensor: Any, rank: int) -> Any:
         number = go.PrimWindowTensor(window, rank, buffer.dtype.name, shape)
         theirs[key] = tensors.of_core(context.world, Handle(number), buffer.dtype, shape)
         _windows.show(tensors.buffer(theirs[key]).memory, window, rank)
+        tensors.stand_beside(theirs[key], tensor)
     whole, start = theirs[key], buffer.storage_offset()
     return whole[start : start + buffer.numel()].view(buffer.shape)
 

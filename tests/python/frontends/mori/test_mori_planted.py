@@ -63,6 +63,20 @@ reduce.wait_async()  #- no wait
 z = total * 2  #! no wait
 print(z.sum())
 """,
+    "peers' parts, gathered by copies on a side stream": """
+own, s, cur = mori.shmem.mori_shmem_create_tensor((n,), torch.float32), torch.cuda.Stream(), torch.cuda.current_stream()
+peers = [mori.shmem.symm_mori_shmem_tensor(own, p) for p in range(world)]
+for step in range(3):
+    own.fill_(10 * step + rank)  #! no barrier, no event, no second barrier
+    mori.shmem.shmem_barrier_on_stream()  #- no barrier
+    s.wait_stream(cur)  #- no event
+    with torch.cuda.stream(s):
+        for p in range(world): out[p * n : (p + 1) * n].copy_(peers[p])  #! *
+    cur.wait_stream(s)  #- not joined
+    found = (out * 1).tolist()[::n]  #! not joined
+    mori.shmem.shmem_barrier_on_stream()  #- no second barrier
+    assert found == [10 * step + p for p in range(world)], found
+""",
     "rounds of transfers": """
 engine = IOEngine(key=f"engine {rank}", config=IOEngineConfig(host="127.0.0.1", port=8080))
 engine.create_backend(BackendType.RDMA, RdmaBackendConfig())

@@ -56,6 +56,27 @@ def test_signals_of_channels_and_of_several_rounds():
     assert seen == [[], [0, 1, 2, 3]][rank]
 
 
+@torchemu.distributed(world_size=2, torch="real")
+def test_signals_to_all_ranks_and_to_itself():
+    """Streams write to all ranks' memory and tell each; a signal of its own that a rank has not sent is refused."""
+    rank, t, handle = met(2)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    handle.barrier()
+    for turn in range(2):
+        with torch.cuda.stream(side):
+            for peer in range(2):
+                handle.get_buffer(peer, (2,), torch.float32)[rank] = 10 * turn + rank
+                handle.put_signal(peer)
+        for peer in range(2):
+            handle.wait_signal(peer)
+        assert t.tolist() == [10 * turn, 10 * turn + 1]
+        handle.barrier()
+        side.wait_stream(torch.cuda.current_stream())
+    with pytest.raises(RuntimeError, match=r"waits for a signal of its own on channel 0"):
+        handle.wait_signal(rank)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_order_does_not_depend_on_who_runs_when(seed):
     """A ring of partial sums, written into neighbours' memory between barriers, under random schedules of ranks."""

@@ -243,9 +243,10 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         return copy_(input, value)
     check_number(value, input.dtype)
     number = quietly(converted, scalar(value, "fill_"), input.dtype.numpy)
-    if not input._storage.has_settled(input, writes=True):
+    afar = input._storage.beside is not None  # a copy to there is of as many elements
+    if not afar and not input._storage.has_settled(input, writes=True):
         return copy_(input, adopted(input.world, number, input.dtype, input.device))
-    if input._storage.stays:
+    if not afar and input._storage.stays:
         dispatch._op_in_place(FILL, input, (), number)
         return input
     full = adopted(input.world, np.full(input._shape, number), input.dtype, input.device)

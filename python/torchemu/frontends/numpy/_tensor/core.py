@@ -249,7 +249,11 @@ class Tensor(Operators, metaclass=TensorType):
         storage.unsettled = storage.pending = True
         return number
 
-    core_handle = _handle
+    @property
+    def core_handle(self) -> int:
+        """The Go core's handle for what is to use the elements. It is 0 of another rank's memory: the rank's own memory
+        in the same place stands for it."""
+        return self._handle if self._storage.beside is None else 0
 
     @property
     def memory(self) -> Storage:

@@ -68,14 +68,16 @@ class Deferrals:
 
     def add(self, name: str, compute: Callable[[], None], given: list[Any], targets: Sequence[Tensor]) -> None:
         """Puts off a computation of the running rank that finds its operands in a list, and writes into targets."""
-        writes = [t._handle for t in targets]
+        writes = [_here(t)._handle for t in targets]
         reads = []
-        for t in given:
+        for i, t in enumerate(given):
             if isinstance(t, Tensor):
-                if t._storage.has_settled(t):
+                if not t._storage.has_settled(t):
+                    reads.append(_here(t)._number)
+                elif t._storage.beside is None:
                     self._lend(t._storage, given)
-                else:
-                    reads.append(t._number)
+                else:  # its rank writes there without telling
+                    given[i] = np.array(elements(t))
         rank = runtime.current().rank
         number = go.Defer(self._world.handle, rank, name, reads, writes)
         self._computations[number] = rank, compute, given
@@ -128,6 +130,11 @@ def put_off(name: str, compute: Callable[[], None], given: list[Any], targets: S
         targets: what it writes.
     """
     current().add(name, compute, given, targets)
+
+
+def _here(t: Tensor) -> Tensor:
+    """The tensor itself, or of another rank's memory the one that stands beside it."""
+    return t if t._storage.beside is None else t._storage.beside
 
 
 def current() -> Deferrals:

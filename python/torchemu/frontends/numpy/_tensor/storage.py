@@ -61,6 +61,8 @@ class Storage:
         piece: its share of the device's memory; None on the host.
         noted: what the core is to be told of, once it knows the storage, where uses that nothing orders are looked for.
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
+        beside: of memory of another rank, a tensor of what this rank has in its place: whoever uses the memory waits
+            for what is under way there, and not for what the other rank has issued.
     """
 
     world: runtime.World
@@ -74,6 +76,7 @@ class Storage:
     version: int = 0
     noted: Noted | None = None
     piece: Piece | None = None
+    beside: Tensor | None = None
     _owner: np.ndarray | None
     _bytes: np.ndarray | None = None
     _handles: dict[dtypes.dtype, Handle] | None = None
@@ -137,6 +140,9 @@ class Storage:
         """
         if not self.world.is_here:
             self.world.check()
+        if self.beside is not None:
+            self.beside.wait()
+            return
         if not self.pending:
             return
         if self.world.watches:
@@ -170,6 +176,8 @@ class Storage:
         if not self.world.is_open:
             raise RuntimeError("the World is closed: its tensors can no longer be used")
         answer = 0
+        if self.beside is not None:
+            return self.beside._storage._asked(ask, self.beside, writes=True)
         if t._core is not None:
             answer = ask(t._core.number, writes)
         elif abs(state := self._under_way()) > _ENDS:
@@ -192,6 +200,10 @@ class Storage:
     def _root(self) -> Handle | None:
         """The first of the core's handles, of all elements, if the core knows the storage."""
         return next(iter(self._handles.values())) if self._handles else None
+
+    def stand_beside(self, own: Tensor) -> None:
+        """Makes it memory of another rank; see beside."""
+        self.beside, self.unsettled, self.pending = own, True, True
 
     # -- the bytes, for NumPy
 

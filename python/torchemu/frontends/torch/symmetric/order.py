@@ -6,6 +6,7 @@ matters, too: until the others have called what they have to, in no simulated ti
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import timedelta
 
 import torch
@@ -45,6 +46,7 @@ class Order:
         self.name, self._rank, self._members, self._where = name, rank, members, where
         self._groups: dict[str, AhbmGroup] = {}
         self._sent: dict[tuple[str, int, int], AhbmWork] = {}
+        self._own: dict[tuple[str, int], deque[torch.cuda.Event]] = {}  # signals to itself
 
     def barrier(self, channel: int, timeout_ms: int = 0) -> None:
         """Makes the current stream wait until all ranks' streams have come here.
@@ -73,6 +75,11 @@ class Order:
         self._check_rank("put_signal", to)
         self._check_channel(channel)
         settle()
+        if to == self._rank:
+            event = torch.cuda.Event()
+            event.record()
+            self._own.setdefault((kind, channel), deque()).append(event)
+            return
         before = self._sent.get((kind, to, channel))
         if before is not None:
             go.StreamWait(current().stream, before.handle)
@@ -87,13 +94,26 @@ class Order:
             timeout_ms: how long the host waits for it, in simulated time; 0: it does not.
 
         Raises:
-            RuntimeError: no such rank or channel; the timeout has passed.
+            RuntimeError: no such rank or channel; the timeout has passed; the rank waits for a signal of its own, which
+                it has not sent.
         """
         self._check_rank("wait_signal", source)
         self._check_channel(channel)
         settle()
+        if source == self._rank:
+            self._wait_for_own(kind, channel)
+            return
         work = self._group(kind).recv([self._token()], source, channel)
         _wait(work, timeout_ms, f"wait_signal from rank {source} (channel {channel})")
+
+    def _wait_for_own(self, kind: str, channel: int) -> None:
+        sent = self._own.get((kind, channel))
+        if not sent:
+            raise RuntimeError(
+                f"SymmetricMemory::wait_signal: rank {self._rank} waits for a signal of its own on channel {channel}, "
+                "which it has not sent: it would wait for ever"
+            )
+        torch.cuda.current_stream().wait_event(sent.popleft())
 
     def meet(self) -> None:
         """Waits until all ranks have come here, and their streams."""

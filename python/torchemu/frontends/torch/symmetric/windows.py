@@ -50,7 +50,7 @@ def share(name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> 
         assert buffer is not None
         if home == context.rank:
             machine_of(context.world).heap.windows[buffer.memory] = window
-            _windows.written_by_peers.get()[address] = buffer
+            _windows.written_by_peers.get()[address, buffer.dtype.name] = buffer
         else:
             _windows.show(buffer.memory, window, home)
         _kept.setdefault(context.world, []).append(buffer)

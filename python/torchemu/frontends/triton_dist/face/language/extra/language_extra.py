@@ -63,10 +63,17 @@ def _loaded(ptr: Any, n: int, kind: t.dtype, what: str) -> tuple[tensor, ...]:
     """Words that each thread loads at once: no store can come between them."""
     base = pointer(cast(ptr, t.pointer_type(kind)), "ptr")
     every = base.data if not base.lanes else base.data[:, None]
-    words = tensor(every + np.arange(n, dtype=np.int64) * kind.itemsize, base.dtype)
     mask = tensor(current().active()[:, None], t.int1) if base.lanes else None
-    found = loaded(words, mask, None, what, _access.FLAGGED).data
-    return tuple(tensor(found[..., i], kind, base.lanes) for i in range(n))
+    data = current().data_words
+    flagged = tuple(i for i in range(n) if i not in data)
+    found: dict[int, Any] = {}
+    bare = f"{what} (no flag of it is compared)"
+    for numbers, look, name in ((flagged, _access.FLAGGED, what), (data, _access.PLAIN, bare)):
+        if numbers:
+            words = tensor(every + np.array(numbers, np.int64) * kind.itemsize, base.dtype)
+            values = loaded(words, mask, None, name, look).data
+            found |= {number: values[..., i] for i, number in enumerate(numbers)}
+    return tuple(tensor(found[i], kind, base.lanes) for i in range(n))
 
 
 def load_v4_u32(ptr: Any) -> tuple[tensor, ...]:
