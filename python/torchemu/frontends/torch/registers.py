@@ -1,0 +1,132 @@
+"""Registries of installed packages, in which programs enter classes by names that nobody may enter twice.
+
+A package is loaded once, so its registries would have what all ranks enter, and refuse what the second one does. What
+modules enter while they are loaded is everybody's; what a rank enters is its own, and is there while the rank runs. So
+is what modules enter that each rank loads for itself, which shows when the second one does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import types
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from torchemu import runtime
+
+_CLASSES = ("Registry", "registry")
+"""How the names of such objects' classes end."""
+
+_NAME = re.compile("registr(y|ies)", re.IGNORECASE)
+"""What the names of modules' variables say that are such dicts themselves."""
+
+
+class _Table:
+    """A dict of a registry's.
+
+    Args:
+        entries: it, which has what is everybody's so far.
+
+    Attributes:
+        shared: the names that are everybody's, and which module has entered them as which rank loaded it.
+        own: what ranks have of their own that do not run.
+    """
+
+    def __init__(self, entries: dict[Any, Any]) -> None:
+        self.entries = entries
+        self.shared: dict[Any, tuple[str, runtime.Context | None]] = dict.fromkeys(entries, ("", None))
+        self.own: dict[runtime.Context | None, dict[Any, Any]] = {}
+
+    def new(self) -> dict[Any, Any]:
+        """Returns what is in it, and is not everybody's. It came last."""
+        more = len(self.entries) - len(self.shared)
+        last = islice(reversed(self.entries.items()), max(more, 0))
+        return {name: value for name, value in reversed([*last]) if name not in self.shared}
+
+    def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
+        """Puts what a rank has of its own in the place of what another one has."""
+        if len(self.entries) != len(self.shared) and (left := self.new()):
+            self.own[before] = left
+            for name in left:
+                del self.entries[name]
+        if self.own and (taken := self.own.pop(after, None)):
+            self.entries.update(taken)
+
+    def share(self, module: str, old: dict[Any, Any]) -> None:
+        """Makes what a module has entered everybody's, but for what was there before."""
+        entered = [name for name in self.new() if name not in old]
+        self.shared.update(dict.fromkeys(entered, (module, runtime.running())))
+        for name in old if entered else ():
+            if name in self.entries:
+                self.entries[name] = self.entries.pop(name)  # own ones are last
+
+    def part(self, module: str) -> None:
+        """Makes what a module has entered the own of the rank that loaded it."""
+        running = runtime.running()
+        for name in [name for name, (entered_by, _) in self.shared.items() if entered_by == module]:
+            _, rank = self.shared.pop(name)
+            value = self.entries.pop(name, None)
+            (self.entries if rank is running else self.own.setdefault(rank, {}))[name] = value
+
+    def end(self) -> None:
+        """Forgets what ranks had, and which loaded what."""
+        for name in self.new():
+            del self.entries[name]
+        self.own.clear()
+        self.shared = dict.fromkeys(self.shared, ("", None))
+
+
+_lasting: dict[int, _Table] = {}
+"""The tables of modules that stay loaded when a run ends, by their dicts."""
+
+
+class Registries:
+    """The registries that one run has met."""
+
+    def __init__(self) -> None:
+        self._tables = [*_lasting.values()]
+        self._loaded: set[str] = set()
+        self._apart: set[str] = set()  # modules that each rank loads for itself
+
+    def note(self, module: types.ModuleType) -> None:
+        """Notes those that a module has just been loaded with."""
+        for name, value in [*vars(module).items()]:
+            for entries in _dicts_of(name, value):
+                if id(entries) not in _lasting:
+                    table = _lasting[id(entries)] = _Table(entries)
+                    self._tables.append(table)
+
+    @contextlib.contextmanager
+    def loading(self, module: str) -> Iterator[None]:
+        """Makes what a module enters while it is loaded everybody's; if no rank has loaded it before."""
+        if module in self._loaded and module not in self._apart:
+            self._apart.add(module)
+            for table in self._tables:
+                table.part(module)
+        self._loaded.add(module)
+        old = {id(table): table.new() for table in self._tables}
+        yield
+        if module not in self._apart:
+            for table in self._tables:
+                table.share(module, old.get(id(table), {}))
+
+    def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
+        """Gives way to another rank's entries."""
+        for table in self._tables:
+            table.exchange(before, after)
+
+    def end(self) -> None:
+        """Forgets what ranks had."""
+        for table in self._tables:
+            table.end()
+
+
+def _dicts_of(name: str, value: Any) -> list[dict[Any, Any]]:
+    """Returns the dicts of a registry, by the name of a variable and what it is; none where it is no registry."""
+    if type(value) is dict:
+        return [value] if _NAME.search(name) else []
+    if isinstance(value, type | types.ModuleType) or not type(value).__name__.endswith(_CLASSES):
+        return []
+    return [each for each in (value, *getattr(value, "__dict__", {}).values()) if isinstance(each, dict)]
