@@ -442,7 +442,7 @@ def _executing(
         with first.noting(module.__name__), variables.loading(), registries.loading(module.__name__):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
         if package not in PACKAGES:
-            registries.note(module)
+            registries.note(module, code)
         variables.note_constants(module, code, lambda: self.get_data(self.path))
         if package not in PACKAGES:
             variables.note_instances(module, code)

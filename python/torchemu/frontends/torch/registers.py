@@ -8,19 +8,21 @@ is what modules enter that each rank loads for itself, which shows when the seco
 from __future__ import annotations
 
 import contextlib
-import re
 import types
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from torchemu import runtime
 
-_CLASSES = ("Registry", "registry")
-"""How the names of such objects' classes end."""
+_NAME = "registr"
+"""A part of the names of registries, or of their classes."""
 
-_NAME = re.compile("registr(y|ies)", re.IGNORECASE)
-"""What the names of modules' variables say that are such dicts themselves."""
+_NO_REGISTRIES = (type, types.ModuleType, types.FunctionType)
+
+_ENTERS = "register"
+"""The beginning of the names of functions by which programs enter something."""
 
 
 class _Table:
@@ -87,13 +89,14 @@ class Registries:
 
     def __init__(self) -> None:
         self._tables = [*_lasting.values()]
-        self._loaded: set[str] = set()
+        self._loaded: dict[str, runtime.Context | None] = {}  # by which rank
         self._apart: set[str] = set()  # modules that each rank loads for itself
 
-    def note(self, module: types.ModuleType) -> None:
-        """Notes those that a module has just been loaded with."""
+    def note(self, module: types.ModuleType, code: types.CodeType) -> None:
+        """Notes those that a module, of which it is given the code, has just been loaded with."""
+        entered = {*_names_in_registering(code)}
         for name, value in [*vars(module).items()]:
-            for entries in _dicts_of(name, value):
+            for entries in _dicts_of(name, value, name in entered):
                 if id(entries) not in _lasting:
                     table = _lasting[id(entries)] = _Table(entries)
                     self._tables.append(table)
@@ -101,13 +104,13 @@ class Registries:
     @contextlib.contextmanager
     def loading(self, module: str) -> Iterator[None]:
         """Makes what a module enters while it is loaded everybody's; if no rank has loaded it before."""
-        if module in self._loaded and module not in self._apart:
+        if self._loaded.get(module, runtime.running()) is not runtime.running() and module not in self._apart:
             self._apart.add(module)
             for table in self._tables:
                 table.part(module)
-        self._loaded.add(module)
         old = {id(table): table.new() for table in self._tables}
         yield
+        self._loaded[module] = runtime.running()
         if module not in self._apart:
             for table in self._tables:
                 table.share(module, old.get(id(table), {}))
@@ -123,10 +126,28 @@ class Registries:
             table.end()
 
 
-def _dicts_of(name: str, value: Any) -> list[dict[Any, Any]]:
-    """Returns the dicts of a registry, by the name of a variable and what it is; none where it is no registry."""
-    if type(value) is dict:
-        return [value] if _NAME.search(name) else []
-    if isinstance(value, type | types.ModuleType) or not type(value).__name__.endswith(_CLASSES):
+def _names_in_registering(code: types.CodeType, inside: bool = False) -> Iterator[str]:
+    """Yields the names in functions by which programs enter something, and in functions within these."""
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            enters = inside or inner.co_name.startswith(_ENTERS)
+            if enters:
+                yield from inner.co_names
+            yield from _names_in_registering(inner, enters)
+
+
+def _dicts_of(name: str, value: Any, is_entered: bool) -> list[dict[Any, Any]]:
+    """Returns the dicts of a registry; none where a variable is no registry.
+
+    Args:
+        name: of the variable.
+        value: what it is.
+        is_entered: functions by which programs enter something speak of it.
+    """
+    kind = type(value)
+    is_named = _NAME in name.lower()
+    if kind in (dict, OrderedDict, defaultdict):
+        return [value] if is_entered or (is_named and not name.startswith("__")) else []
+    if not (is_named or _NAME in kind.__name__.lower()) or issubclass(kind, _NO_REGISTRIES):
         return []
     return [each for each in (value, *getattr(value, "__dict__", {}).values()) if isinstance(each, dict)]

@@ -36,6 +36,16 @@ def register_task(name, value):
         raise ValueError(f"{name} is already registered")
     TASK_REGISTRY[name] = value
 
+BUILT_IN = {"first": 0}
+
+def register_model(name):
+    def enter(model):
+        if name in BUILT_IN:
+            raise ValueError(f"{name} is already registered")
+        BUILT_IN[name] = model
+        return model
+    return enter
+
 MODELS, STRATEGIES, EMPTY = Registry(), _StrategyRegistry(), Registry()
 BOTH = MODELS, STRATEGIES
 for each in BOTH:
@@ -67,13 +77,14 @@ def folder(tmp_path, monkeypatch):
 def test_what_a_rank_enters_is_its_own(folder):
     @torchemu.distributed(world_size=3, torch="real")
     def program():
-        from registering import BOTH, EMPTY, TASK_REGISTRY, register_task
+        from registering import BOTH, BUILT_IN, EMPTY, TASK_REGISTRY, register_model, register_task
 
         dist.init_process_group("gloo")
         rank = dist.get_rank()
         for each in (*BOTH, EMPTY):
             each.register("mine", rank)
         register_task("mine", rank)
+        register_model("mine")(rank)
         if rank == 2:
             BOTH[0].register("of one", 2)
         dist.barrier()
@@ -86,6 +97,7 @@ def test_what_a_rank_enters_is_its_own(folder):
         expected = {"first": 0, "more": 1, "mine": rank}
         assert BOTH[0].known() == ({**expected, "of one": 2} if rank == 2 else expected)
         assert BOTH[1].known() == expected
+        assert {"first": 0, "mine": rank} == BUILT_IN
         assert EMPTY.known() == TASK_REGISTRY == {"mine": rank}
         dist.barrier()
         BOTH[1].register("last", rank)
