@@ -19,6 +19,9 @@ from torchemu import runtime
 _NAME = "registr"
 """A part of the names of registries, or of their classes."""
 
+_FLAGS = "FlagValues"
+"""The class of absl's flags, in which programs define theirs: a second definition of a name is passed over there."""
+
 _NO_REGISTRIES = (type, types.ModuleType, types.FunctionType)
 
 _ENTERS = "register"
@@ -148,6 +151,7 @@ def _dicts_of(name: str, value: Any, is_entered: bool) -> list[dict[Any, Any]]:
     is_named = _NAME in name.lower()
     if kind in (dict, OrderedDict, defaultdict):
         return [value] if is_entered or (is_named and not name.startswith("__")) else []
-    if not (is_named or _NAME in kind.__name__.lower()) or issubclass(kind, _NO_REGISTRIES):
+    is_one = is_named or _NAME in kind.__name__.lower() or kind.__name__ == _FLAGS
+    if not is_one or issubclass(kind, _NO_REGISTRIES):
         return []
     return [each for each in (value, *getattr(value, "__dict__", {}).values()) if isinstance(each, dict)]

@@ -46,6 +46,17 @@ def register_model(name):
         return model
     return enter
 
+class FlagValues:
+    def __init__(self):
+        self.__dict__["__flags"] = {}
+
+    def __setitem__(self, name, value):
+        self.__dict__["__flags"].setdefault(name, value)
+
+    def __getattr__(self, name):
+        return self.__dict__["__flags"][name]
+
+FLAGS = FlagValues()
 MODELS, STRATEGIES, EMPTY = Registry(), _StrategyRegistry(), Registry()
 BOTH = MODELS, STRATEGIES
 for each in BOTH:
@@ -77,7 +88,7 @@ def folder(tmp_path, monkeypatch):
 def test_what_a_rank_enters_is_its_own(folder):
     @torchemu.distributed(world_size=3, torch="real")
     def program():
-        from registering import BOTH, BUILT_IN, EMPTY, TASK_REGISTRY, register_model, register_task
+        from registering import BOTH, BUILT_IN, EMPTY, FLAGS, TASK_REGISTRY, register_model, register_task
 
         dist.init_process_group("gloo")
         rank = dist.get_rank()
@@ -85,6 +96,7 @@ def test_what_a_rank_enters_is_its_own(folder):
             each.register("mine", rank)
         register_task("mine", rank)
         register_model("mine")(rank)
+        FLAGS["rank"] = rank
         if rank == 2:
             BOTH[0].register("of one", 2)
         dist.barrier()
@@ -97,7 +109,7 @@ def test_what_a_rank_enters_is_its_own(folder):
         expected = {"first": 0, "more": 1, "mine": rank}
         assert BOTH[0].known() == ({**expected, "of one": 2} if rank == 2 else expected)
         assert BOTH[1].known() == expected
-        assert {"first": 0, "mine": rank} == BUILT_IN
+        assert {"first": 0, "mine": rank} == BUILT_IN and FLAGS.rank == rank
         assert EMPTY.known() == TASK_REGISTRY == {"mine": rank}
         dist.barrier()
         BOTH[1].register("last", rank)
