@@ -126,3 +126,21 @@ def test_a_line_says_that_ranks_which_one_of_several_starts_are_outside(tmp_path
     first, second = (line for _, line in said)
     assert "program.py:16 in <module> starts is a rank outside of the simulation" in first
     assert "program.py:18 in <module> starts is a rank outside of the simulation" in second
+
+
+def test_it_gives_each_rank_the_packages_that_the_run_isolates(tmp_path: Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages/kept.py").write_text("ranks = []\n")
+    (tmp_path / "worker.py").write_text(
+        "import os, sys\nsys.path.append('site-packages')\nimport kept\n"
+        "import torch.distributed as dist\ndist.init_process_group('ahbm')\n"
+        "kept.ranks.append(dist.get_rank())\ndist.barrier()\nprint(kept.ranks)\n"
+    )
+    (tmp_path / "program.py").write_text(
+        "import subprocess\n"
+        "print(subprocess.check_output(['torchrun', '--nproc-per-node=2', 'worker.py'], text=True))\n"
+    )
+    flags = ["--torch", "numpy", "--nproc-per-node", "1", "--isolate", "kept"]
+    command = [sys.executable, "-m", "torchemu", "run", *flags, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert sorted(done.stdout.split()) == ["[0]", "[1]"], done.stderr
