@@ -1,6 +1,7 @@
 package torchemu_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,29 @@ func TestResize(t *testing.T) {
 	p := w.Network.Path(w.Topology.PE(0, 0, 0), w.Topology.PE(7, 0, 0))
 	if w.Network.Alpha(p) == 0 {
 		t.Error("the network has no way to SIP 7")
+	}
+}
+
+func TestResizeLeavesDeadlinesAlone(t *testing.T) {
+	w := torchemu.NewWorld(preset(t, "default"))
+	var ended []sim.Time
+	end := func(now sim.Time) { ended = append(ended, now) }
+	w.Deadline(5, end)
+	cancel := w.Deadline(7, end)
+	for _, name := range []string{"sips8", "sips16"} {
+		if err := w.Resize(preset(t, name)); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		cancel = w.Deadline(9, end)
+	}
+	w.Engine.Run(100)
+	if !slices.Equal(ended, []sim.Time{5, 9}) {
+		t.Errorf("deadlines of 5 and 9 ps ended at %v", ended)
+	}
+	w.At(11, end)
+	if err := w.Resize(preset(t, "sips16")); err == nil {
+		t.Error("a deadline that is over counts")
 	}
 }
 

@@ -117,8 +117,16 @@ func (w *World) At(t sim.Time, f func(now sim.Time)) {
 
 // Deadline runs f at a simulated time, after all else that happens then, unless it is cancelled before.
 func (w *World) Deadline(t sim.Time, f func(now sim.Time)) (cancel func()) {
-	id := w.Engine.At(max(t, w.Engine.Now()), timerPriority, timer(f), 0)
-	return func() { w.Engine.Cancel(id) }
+	w.deadlines++
+	over := func(now sim.Time) {
+		w.deadlines--
+		f(now)
+	}
+	id := w.Engine.At(max(t, w.Engine.Now()), timerPriority, timer(over), 0)
+	return func() {
+		w.deadlines--
+		w.Engine.Cancel(id)
+	}
 }
 
 // timerPriority lets everything else happen first that happens at an instant: what ends at a deadline is in time.

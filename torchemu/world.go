@@ -39,7 +39,8 @@ type World struct {
 
 	Footprint *Footprint // of the step that a host is in; nil when nobody explores schedules
 
-	ranks []*Rank
+	ranks     []*Rank
+	deadlines int // how many are pending, see Deadline
 	damage
 	deferrals
 }
@@ -87,8 +88,8 @@ func (w *World) Rank(i int) (*Rank, error) {
 }
 
 // Resize gives an idle cluster another topology with as many SIPs or more: the ranks it has stay, and traffic starts
-// anew. It is an error while anything is under way, after a fault was set, or while a recording goes on, which is of a
-// topology.
+// anew. It is an error while anything but deadlines is under way, after a fault was set, or while a recording goes on,
+// which is of a topology.
 func (w *World) Resize(t *topology.Topology) error {
 	switch {
 	case t.SIPs() < len(w.ranks):
@@ -97,7 +98,7 @@ func (w *World) Resize(t *topology.Topology) error {
 		return fmt.Errorf("faults are set for topology %q", w.Topology.Name)
 	case w.Trace.Has(trace.Collectives):
 		return fmt.Errorf("topology %q is being recorded", w.Topology.Name)
-	case !w.Engine.Idle():
+	case w.Engine.Busy() > w.deadlines: // those are of hosts, whatever the topology
 		return fmt.Errorf("operations are under way on topology %q", w.Topology.Name)
 	}
 	w.Topology, w.Network = t, network.New(w.Engine, t)

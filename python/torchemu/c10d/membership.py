@@ -86,12 +86,14 @@ groups: RankLocal[Groups] = RankLocal(Groups)
 
 
 def shared_membership(name: str, members: tuple[int, ...], label: str) -> Membership:
-    """Returns what ranks have in common that make a group of this name; they must agree on its members.
+    """Returns what ranks have in common that make a group of this name; they must agree on its members, but for groups
+    of one, of which each may make its own.
 
     Raises:
         MismatchError: they do not.
     """
-    return common_membership((groups.get().era, name), name, members, label)
+    alone = members if len(members) == 1 else ()
+    return common_membership((groups.get().era, name, *alone), name, members, label)
 
 
 def common_membership(key: object, name: str, members: tuple[int, ...], label: str) -> Membership:

@@ -1,10 +1,11 @@
-"""The module time, telling simulated time."""
+"""The modules time and timeit, telling simulated time."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import time
+import timeit
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,16 @@ def install(stack: contextlib.ExitStack) -> None:
         name += "_ns"
         replace(stack, time, name, _reading(getattr(time, name), lambda ps: ps // _PS_PER_NS))
     replace(stack, time, "sleep", _sleep(time.sleep))
+    _install_timeit(stack)
+
+
+def _install_timeit(stack: contextlib.ExitStack) -> None:
+    """Lets timeit measure simulated time. It took its clock, for defaults of arguments too, when it was loaded."""
+    kept = timeit.default_timer
+    replace(stack, timeit, "default_timer", time.perf_counter)
+    for function in (timeit.timeit, timeit.repeat, timeit.Timer.__init__):
+        defaults = function.__defaults__ or ()
+        replace(stack, function, "__defaults__", tuple(time.perf_counter if d is kept else d for d in defaults))
 
 
 def _reading(real: Callable[[], Any], unit: Callable[[int], Any]) -> Callable[[], Any]:

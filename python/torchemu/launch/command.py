@@ -261,7 +261,8 @@ class _Run:
         files = {"--topology": options.topology, "--ccl": options.ccl}
         given = {name: os.path.abspath(file) if os.path.exists(file) else file for name, file in files.items() if file}
         flags = {"--no-data": options.no_data, "--virtual-clock": options.virtual_clock}
-        named = [part for name, value in given.items() for part in (name, value)]
+        pairs = [*given.items(), *(("--isolate", package) for package in options.isolate or ())]
+        named = [part for pair in pairs for part in pair]
         return ["--torch", torch, *named, *(name for name, is_set in flags.items() if is_set)]
 
     def _isolation(self, silent: bool, orders: int | None) -> Isolation:

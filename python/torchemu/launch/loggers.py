@@ -158,7 +158,7 @@ class Loggers:
     def _restore(self, own: Own) -> None:
         self._running = own
         for number, one in self._changed.items():
-            one.__dict__ = self._variables(own, number)
+            object.__setattr__(one, "__dict__", self._variables(own, number))  # no change of the program's
         logging._handlers, logging._handlerList = own.names, own.handlers  # type: ignore[attr-defined]
         if own.of_modules < len(self._of_modules):
             self._learn(own)

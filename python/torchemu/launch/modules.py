@@ -85,7 +85,7 @@ class Rules:
 def variables(owner: Any) -> dict[str, Any]:
     """Returns what an object has for itself; {} where it has nothing. A module whose class makes its attributes at the
     first use (apipkg's) is not asked, which would make them all."""
-    if isinstance(owner, types.ModuleType):
+    if issubclass(type(owner), types.ModuleType):  # what cffi compiles says that it is of this class, and is not
         found: dict[str, Any] = _of_module(owner)
         return found
     return getattr(owner, "__dict__", {})

@@ -1,8 +1,8 @@
 """Programs that ranks start as processes.
 
-In the place of torchrun torchemu runs, in a process, World and time of its own. Programs that are told their ranks are
-ranks of the World where the one that starts them is its only one; else they are processes of the system, and a line
-says so.
+In the place of torchrun torchemu runs, in a process, World and time of its own; shells find it by that name. Programs
+that are told their ranks are ranks of the World where the one that starts them is its only one; else they are processes
+of the system, and a line says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from torchemu import runtime
@@ -25,6 +27,8 @@ from torchemu.runtime import program
 _MODULE = "torch.distributed.run"
 _OF_SHELLS = frozenset(";&|<>$`\n(){}*?~")
 """Characters of commands that only a shell understands."""
+
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "zsh"})
 
 _OUTSIDE = (
     " a rank outside of the simulation, with gloo and without devices: torchrun, torch.multiprocessing and "
@@ -49,13 +53,36 @@ class _Told:
             print(line, file=sys.stderr, flush=True)
 
 
+class _Folder:
+    """A folder in which torchemu has torchrun's name, made when a rank first starts a shell.
+
+    Args:
+        stack: it is there until this one is closed.
+        options: those of ``torchemu run`` that are this run's.
+    """
+
+    def __init__(self, stack: contextlib.ExitStack, options: Sequence[str]) -> None:
+        self._stack, self._options = stack, options
+        self._made = ""
+
+    def put_first(self, environment: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Returns an environment in which the name is looked for there first."""
+        if not self._made:
+            self._made = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="torchemu-"))
+            command = Path(self._made, "torchrun")
+            line = shlex.join(_command([], self._options))
+            command.write_text(f'#!/bin/sh\nexec {line} "$@"\n', encoding="utf-8")
+            command.chmod(0o755)
+        return {**environment, "PATH": os.pathsep.join([self._made, environment.get("PATH", os.defpath)])}
+
+
 def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
     """Lets ranks start torchemu where they start torchrun, until the stack is closed.
 
     Args:
         options: those of ``torchemu run`` that are this run's.
     """
-    real, told = subprocess.Popen.__init__, _Told()
+    real, told, folder = subprocess.Popen.__init__, _Told(), _Folder(stack, options)
 
     @functools.wraps(real)
     def popen(self: Any, args: Any, *rest: Any, **kwargs: Any) -> None:
@@ -66,9 +93,31 @@ def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
                     rank_programs.RankProgram.begin(self, args, kwargs)
                     return
                 told.add(f"torchemu: the process that {_caller()} starts is{_OUTSIDE}")
+            elif args is given and _is_of_shell(args, bool(kwargs.get("shell"))):
+                environment = kwargs.get("env")
+                kwargs["env"] = folder.put_first(os.environ if environment is None else environment)
         real(self, args, *rest, **kwargs)
 
     replace(stack, subprocess.Popen, "__init__", popen)
+    replace(stack, os, "system", _with_path(os.system, folder))
+
+
+def _with_path(system: Callable[[Any], int], folder: _Folder) -> Callable[[Any], int]:
+    @functools.wraps(system)
+    def call(command: Any) -> int:
+        if current() is None:
+            return system(command)
+        before = os.environ.get("PATH")
+        os.environ.update(folder.put_first(os.environ))
+        try:
+            return system(command)
+        finally:
+            if before is None:
+                del os.environ["PATH"]
+            else:
+                os.environ["PATH"] = before
+
+    return call
 
 
 def _instead(args: Any, options: Sequence[str], shell: bool) -> Any:
@@ -85,6 +134,16 @@ def _instead(args: Any, options: Sequence[str], shell: bool) -> Any:
         return args
     found = _arguments([os.fsdecode(each) for each in args])
     return args if found is None else _command(found, options)
+
+
+def _is_of_shell(args: Any, shell: bool) -> bool:
+    """Reports whether a shell runs a command, or a script of its own."""
+    if shell:
+        return True
+    if not isinstance(args, list | tuple) or not args:
+        return False
+    name = os.path.basename(os.fsdecode(args[0]))
+    return name in _SHELLS or name.endswith(".sh")
 
 
 def _caller() -> str:

@@ -100,7 +100,8 @@ def note_call(key: object, label: str, members: Sequence[int], of: Sequence[int]
         members, of: numbers in the World.
 
     Raises:
-        MismatchError: another rank makes it of other members.
+        MismatchError: another rank makes it of other members, and not each of the two one of itself alone, for which
+            nobody waits and nothing is exchanged.
     """
     context = runtime.current()
     tasks = context.tasks
@@ -113,7 +114,8 @@ def note_call(key: object, label: str, members: Sequence[int], of: Sequence[int]
         if context.world.strictness.check:
             tasks.when_returned[_Call] = _check_calls
     call.makers.add(context.rank)
-    if call.members != tuple(members):
+    are_alone = call.members == (call.maker,) and tuple(members) == (context.rank,)
+    if call.members != tuple(members) and not are_alone:
         raise disagreement(label, (call.maker, call.members, call.site), members)
 
 

@@ -42,6 +42,38 @@ def test_who_need_not_make_it(tmp_path: Path, backend: str, absent: int, ranks: 
     assert (outcome.status, outcome.err) == (0, "")
 
 
+ALONE = """
+import torch, torch.distributed as dist
+dist.init_process_group("{}")
+rank = dist.get_rank()
+for number in (0, 1):
+    group = dist.new_group([rank] if rank < {} else [0, 1])
+    total = torch.full((3,), rank) + torch.arange(3)
+    if rank < {}:
+        dist.all_reduce(total, group=group)
+        dist.destroy_process_group(group)
+    assert total.tolist() == [rank, rank + 1, rank + 2]
+pair = dist.new_group([1, 3])
+if rank in (1, 3):
+    dist.all_reduce(total, group=pair)
+assert total.tolist() == [(4 if rank in (1, 3) else rank) + k * (1 + rank % 2) for k in range(3)]
+"""
+
+
+@pytest.mark.parametrize("torch", TORCHES)
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+def test_each_may_make_a_group_of_itself(tmp_path: Path, backend: str, torch: str) -> None:
+    text = ALONE.format(backend, 4, 4)
+    if backend == "nccl" and torch == "real":
+        text = text.replace("+ torch.arange(3)", "+ torch.arange(3); total = total.cuda(rank)")
+    of_torch = ("--torch", torch, "--nproc-per-node", "4")
+    outcome = launch(*of_torch, "--check", written(tmp_path, text))
+    assert (outcome.status, outcome.err) == (0, "")
+    outcome = launch(*of_torch, written(tmp_path, ALONE.format("gloo", 3, 3)))
+    assert outcome.status == 1
+    assert "3 disagree on the members of process group 1" in outcome.err
+
+
 BY_MEMBERS = """
 import torch, torch.distributed as dist
 dist.init_process_group("{}")

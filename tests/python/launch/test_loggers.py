@@ -255,6 +255,30 @@ def test_all_is_as_before_after_a_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert stream.closed and (tmp_path / "log").read_text() == "written\n"
 
 
+def test_ranks_take_turns_while_a_package_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That loggers are exchanged then is nothing that the package does to them."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (site / "chatty.py").write_text(PACKAGE)
+    (site / "waits.py").write_text("import time\nfor _ in range(5): time.sleep(0.001)\n")
+    monkeypatch.syspath_prepend(str(site))
+    text = """
+    import logging, os, sys, time
+    import chatty
+    rank = int(os.environ["RANK"])
+    if rank:
+        chatty.log.setLevel(logging.ERROR + rank)
+    for _ in range(2):
+        time.sleep(0.001)
+    import waits
+    for _ in range(2):
+        time.sleep(0.001)
+    print(rank, chatty.log.level, "__dict__" in vars(chatty.log))
+    """
+    found = launch("--nproc-per-node", "3", written(tmp_path, text))
+    assert lines(found) == ["0 20 False", "1 41 False", "2 42 False"]
+
+
 def test_a_handler_that_is_gone_is_none_of_the_process(tmp_path: Path) -> None:
     """Another rank's turn may be the one in which Python finds that nobody has it any more."""
     text = """

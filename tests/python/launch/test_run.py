@@ -331,6 +331,26 @@ def test_virtual_clock(tmp_path: Path) -> None:
     assert lines(launch("--virtual-clock", program)) == [f"{r} has slept" for r in range(4)]
 
 
+def test_virtual_clock_of_timeit(tmp_path: Path) -> None:
+    import timeit
+
+    before = (timeit.default_timer, timeit.timeit.__defaults__, timeit.Timer.__init__.__defaults__)
+    text = """
+        import time
+        import timeit
+        from timeit import default_timer
+        begin = default_timer()
+        time.sleep(5.0)
+        assert abs(default_timer() - begin - 5.0) < 1e-9
+        measured = timeit.repeat("time.sleep(2.0)", "import time", repeat=2, number=3)
+        measured += [timeit.timeit(lambda: time.sleep(1.0), number=4), timeit.Timer(lambda: time.sleep(7.0)).timeit(1)]
+        print([round(seconds, 6) for seconds in measured])
+    """
+    outcome = launch("--virtual-clock", "--nproc-per-node", "1", written(tmp_path, text))
+    assert lines(outcome) == ["[6.0, 6.0, 4.0, 7.0]"]
+    assert before == (timeit.default_timer, timeit.timeit.__defaults__, timeit.Timer.__init__.__defaults__)
+
+
 def test_virtual_clock_lets_others_run_while_one_asks_again_and_again(tmp_path: Path) -> None:
     text = """
         import time

@@ -42,6 +42,39 @@ def test_a_preset_grows_to_what_is_spawned(tmp_path: Path, sizes: list[int], pre
     assert lines(spawned(tmp_path, sizes, "--topology", preset)) == sorted(expected)
 
 
+@pytest.mark.parametrize(
+    "first_wait", ["queue.get()", "time.sleep(1)", "processes[0].join(timeout=9)", "queue.get(timeout=9)"]
+)
+def test_a_preset_grows_however_the_program_waits_first(tmp_path: Path, first_wait: str) -> None:
+    text = """
+        import time
+        import torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+        def work(rank, size, queue):
+            dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{29500 + size}", rank=rank, world_size=size)
+            t = torch.full((3,), rank) + torch.arange(3)
+            dist.all_reduce(t)
+            if rank == 0:
+                queue.put(size)
+            print(rank, t.tolist())
+
+        if __name__ == "__main__":
+            for size in (2, 6):
+                queue = mp.Queue()
+                processes = [mp.Process(target=work, args=(rank, size, queue)) for rank in range(size)]
+                for process in processes:
+                    process.start()
+                FIRST_WAIT
+                for process in processes:
+                    process.join()
+        """
+    expected = [f"{r} {[size * (size - 1) // 2 + size * k for k in range(3)]}" for size in (2, 6) for r in range(size)]
+    program = written(tmp_path, text.replace("FIRST_WAIT", first_wait))
+    assert lines(launch("--nproc-per-node", "1", program)) == sorted(expected)
+
+
 def test_a_file_of_its_own_does_not(tmp_path: Path) -> None:
     fabric = written(tmp_path, "name: mine\nsystem: {sips: {count: 2}}\n", "fabric.yaml")
     outcome = spawned(tmp_path, [3], "--topology", str(fabric))

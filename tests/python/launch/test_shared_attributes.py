@@ -253,3 +253,18 @@ def test_modules_that_make_their_attributes_at_the_first_use_are_not_asked_for_a
     )
     done = launch("--torch", "numpy", "--nproc-per-node", "1", tmp_path / "program.py")
     assert (done.status, done.out) == (0, "2 True ['two']\n"), done.err
+
+
+def test_what_says_that_it_is_a_module_and_is_none(tmp_path: Path) -> None:
+    """The libraries that cffi compiles do so, in sys.modules."""
+    (tmp_path / "program.py").write_text(
+        "import json, sys, types\n"
+        "class Library:\n"
+        "    __class__ = types.ModuleType\n"
+        "    value = 3\n"
+        "sys.modules['compiled.lib'] = Library()\n"
+        "import time; time.sleep(0.001)\n"
+        "print(isinstance(sys.modules['compiled.lib'], types.ModuleType), sys.modules['compiled.lib'].value)\n"
+    )
+    done = launch("--torch", "numpy", "--nproc-per-node", "2", tmp_path / "program.py")
+    assert (done.status, done.out) == (0, "True 3\nTrue 3\n"), done.err

@@ -21,13 +21,15 @@ sys.exit(3 if "--fail" in sys.argv else 0)
 """
 
 PROGRAM = """
-import subprocess, sys
+import os, subprocess, sys
 common = ["--nproc_per_node=3", "--master_port", "29700"]
 ways = [
     (["torchrun", "--standalone", *common, "worker.py", "--node_rank", "0"], {}),
     ([sys.executable, "-u", "-m", "torch.distributed.run", *common, "--node_rank=0", "worker.py", "x"], {}),
     ("torchrun --nproc-per-node 3 --node-rank 0 worker.py 'a b'", {"shell": True}),
-    ("torchrun --nproc-per-node 3 worker.py > out.txt && cat out.txt | grep -c ahbm", {"shell": True}),
+    ("torchrun --nproc-per-node 3 worker.py y > out.txt && grep 6.0 < out.txt", {"shell": True}),
+    (["bash", "-c", "set -e; N=3 && torchrun --nproc-per-node $N worker.py z"], {"env": {**os.environ, "N": "7"}}),
+    (["./start.sh", "3"], {}),
     (["torchrun", *common, "worker.py", "--fail"], {}),
     (["echo", "torchrun", "worker.py"], {}),
 ]
@@ -37,6 +39,9 @@ for args, options in ways:
         print(done.returncode, sorted(done.stdout.splitlines()), flush=True)
     except FileNotFoundError as error:
         print(error)
+path = os.environ["PATH"]
+print(os.system("torchrun --nproc-per-node 3 worker.py w > out.txt"), sorted(open("out.txt").read().splitlines()))
+assert os.environ["PATH"] == path
 """
 
 
@@ -47,6 +52,9 @@ def said(arguments: list[str], total: float = 6.0) -> list[str]:
 def test_torchemu_runs_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "worker.py").write_text(WORKER)
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+    script = tmp_path / "start.sh"
+    script.write_text("#!/bin/sh\ntorchrun --nproc-per-node=$1 worker.py of a script\n")
+    script.chmod(0o755)
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -54,9 +62,12 @@ def test_torchemu_runs_in_its_place(tmp_path: Path) -> None:
     assert lines[0] == f"0 {said(['--node_rank', '0'])}"
     assert lines[1] == f"0 {said(['x'])}"
     assert lines[2] == f"0 {said(['a b'])}"
-    assert "[2.0, 2.0]" not in lines[3] and "6.0" not in lines[3]
-    assert lines[4] == f"1 {said(['--fail'])}"
-    assert lines[5] == "0 ['torchrun worker.py']"
+    assert lines[3] == f"0 {said(['y'])}"
+    assert lines[4] == f"0 {said(['z'])}"
+    assert lines[5] == f"0 {said(['of', 'a', 'script'])}"
+    assert lines[6] == f"1 {said(['--fail'])}"
+    assert lines[7] == "0 ['torchrun worker.py']"
+    assert lines[8] == f"0 {said(['w'])}"
 
 
 @pytest.mark.parametrize(
@@ -115,3 +126,21 @@ def test_a_line_says_that_ranks_which_one_of_several_starts_are_outside(tmp_path
     first, second = (line for _, line in said)
     assert "program.py:16 in <module> starts is a rank outside of the simulation" in first
     assert "program.py:18 in <module> starts is a rank outside of the simulation" in second
+
+
+def test_it_gives_each_rank_the_packages_that_the_run_isolates(tmp_path: Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages/kept.py").write_text("ranks = []\n")
+    (tmp_path / "worker.py").write_text(
+        "import os, sys\nsys.path.append('site-packages')\nimport kept\n"
+        "import torch.distributed as dist\ndist.init_process_group('ahbm')\n"
+        "kept.ranks.append(dist.get_rank())\ndist.barrier()\nprint(kept.ranks)\n"
+    )
+    (tmp_path / "program.py").write_text(
+        "import subprocess\n"
+        "print(subprocess.check_output(['torchrun', '--nproc-per-node=2', 'worker.py'], text=True))\n"
+    )
+    flags = ["--torch", "numpy", "--nproc-per-node", "1", "--isolate", "kept"]
+    command = [sys.executable, "-m", "torchemu", "run", *flags, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert sorted(done.stdout.split()) == ["[0]", "[1]"], done.stderr

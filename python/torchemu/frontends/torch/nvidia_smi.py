@@ -40,6 +40,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-L", "--list-gpus", action="store_true", help="a line for each device")
     parser.add_argument("-i", "--id", help="indices of devices, with commas between; all by default")
     parser.add_argument("--query-gpu", metavar="FIELDS", help="fields of each device, with commas between")
+    parser.add_argument("topic", nargs="?", choices=["topo"], help="how devices are connected, with -m")
+    parser.add_argument("-m", "--matrix", action="store_true", help="of topo: a row and a column for each device")
     parser.add_argument("--format", default="", metavar="csv[,noheader][,nounits]", help="of what --query-gpu prints")
     return parser
 
@@ -76,6 +78,18 @@ def _table(devices: Sequence[Device]) -> list[str]:
     return ["torchemu's nvidia-smi: these devices are simulated, and there is no driver", rule, head, rule, *rows, rule]
 
 
+_FABRIC = "FAB"
+"""A connection of two devices: none that the real command has a word for."""
+
+
+def _matrix(devices: Sequence[Device]) -> list[str]:
+    """Returns the lines of topo -m."""
+    names = [f"GPU{device['index']}" for device in devices]
+    rows = [[name, *("X" if name == other else _FABRIC for other in names)] for name in names]
+    legend = ["", "Legend:", "", "  X    = Self", f"  {_FABRIC}  = Links of the simulated topology"]
+    return ["\t".join(row) for row in [["", *names], *rows]] + legend
+
+
 def lines(devices: Sequence[Device], arguments: Sequence[str]) -> list[str]:
     """Returns what the command prints.
 
@@ -94,6 +108,10 @@ def lines(devices: Sequence[Device], arguments: Sequence[str]) -> list[str]:
         if missing:
             parser.exit(6, "No devices were found\n")
         devices = [known[index] for index in asked.id.split(",")]
+    if asked.topic or asked.matrix:
+        if not (asked.topic and asked.matrix):
+            parser.error("topo and -m come together")
+        return _matrix(devices)
     if asked.list_gpus:
         return [f"GPU {device['index']}: {device['name']} (UUID: GPU-{device['uuid']})" for device in devices]
     if asked.query_gpu is None:

@@ -28,6 +28,7 @@ from torchemu import runtime
 from torchemu.frontends.torch import rank_constants, singletons
 from torchemu.frontends.torch.first_loads import FirstLoads
 from torchemu.frontends.torch.rank_constants import Constant
+from torchemu.frontends.torch.registers import Registries
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime.frames import is_installed
 
@@ -426,7 +427,7 @@ class _Noting(importlib.machinery.SourceFileLoader):
 
 
 def _executing(
-    variables: Variables, first: FirstLoads
+    variables: Variables, registries: Registries, first: FirstLoads
 ) -> Callable[[importlib.machinery.SourceFileLoader, types.ModuleType], None]:
     """Returns the method by which loaders execute a module, which notes what functions of a package's set."""
 
@@ -438,8 +439,10 @@ def _executing(
         if package in _KNOWING_RANKS or not is_installed(self.path):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
             return
-        with first.noting(module.__name__), variables.loading():
+        with first.noting(module.__name__), variables.loading(), registries.loading(module.__name__):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
+        if package not in PACKAGES:
+            registries.note(module, code)
         variables.note_constants(module, code, lambda: self.get_data(self.path))
         if package not in PACKAGES:
             variables.note_instances(module, code)
@@ -480,7 +483,7 @@ def install(run: Session, first: FirstLoads) -> None:
         run: the run.
         first: notes what loading sets beside variables of modules.
     """
-    variables = Variables(_lasting.values())
+    variables, registries = Variables(_lasting.values()), Registries()
     for name in ATTRIBUTES:
         if name in sys.modules:
             variables.note_attributes(sys.modules[name])
@@ -488,12 +491,13 @@ def install(run: Session, first: FirstLoads) -> None:
         if name in sys.modules:
             act(sys.modules[name])
     loader = importlib.machinery.SourceFileLoader
-    run.replace(loader, "exec_module", _executing(variables, first))
+    run.replace(loader, "exec_module", _executing(variables, registries, first))
     finder = _Finder(variables, run.on_load)
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)
     run.stack.callback(_forget)
-    run.on_switch.append(variables.exchange)
+    run.on_switch += [variables.exchange, registries.exchange]
+    run.stack.callback(registries.end)
 
 
 def _forget() -> None:

@@ -72,11 +72,22 @@ def test_the_table_says_that_devices_are_simulated():
     assert len({len(row) for row in table}) == 1
 
 
+def test_the_matrix_has_a_row_and_a_column_for_each_device():
+    head, *rows = nvidia_smi.lines(DEVICES, ["topo", "-m"])
+    assert head.split("\t") == ["", "GPU0", "GPU1", "GPU2"]
+    assert [row.split("\t") for row in rows[:3]] == [
+        [f"GPU{i}", *("X" if i == j else "FAB" for j in range(3))] for i in range(3)
+    ]
+    assert any("FAB" in row and "simulated" in row for row in rows[3:])
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
         (["-i", "3"], 6, "No devices were found"),
         (["--query-gpu=name"], 2, "--query-gpu wants --format=csv"),
+        (["topo"], 2, "topo and -m come together"),
+        (["-m"], 2, "topo and -m come together"),
         (["-q"], 2, "unrecognized arguments: -q"),
     ],
 )
