@@ -118,13 +118,20 @@ func (w *World) At(t sim.Time, f func(now sim.Time)) {
 // Deadline runs f at a simulated time, after all else that happens then, unless it is cancelled before.
 func (w *World) Deadline(t sim.Time, f func(now sim.Time)) (cancel func()) {
 	w.deadlines++
+	isPending := true
+	settle := func() {
+		if isPending {
+			isPending = false
+			w.deadlines--
+		}
+	}
 	over := func(now sim.Time) {
-		w.deadlines--
+		settle()
 		f(now)
 	}
 	id := w.Engine.At(max(t, w.Engine.Now()), timerPriority, timer(over), 0)
 	return func() {
-		w.deadlines--
+		settle()
 		w.Engine.Cancel(id)
 	}
 }
