@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -55,6 +56,9 @@ const (
 
 // Ways are those that a topology's operations may tell apart.
 var Ways = []string{Strided, Transposed, Short, Eval, Channels, ChannelsLast, Serial, SerialFar, Shared, Staged}
+
+// stepwise are those of which no elements are counted.
+var stepwise = []string{Serial, SerialFar, Shared, Staged}
 
 // Keys are the ways by which operations without a name are told apart.
 func (operationsConfig) Keys() []string { return []string{Strided, Transposed, Staged} }
@@ -279,14 +283,15 @@ func (t *Topology) Kernels() *Kernels { return t.kernels }
 
 // Operation is how many operations of its unit a kernel takes for each that is counted, which is one for an element, and
 // what a formula says of a product. name is PyTorch's, in place or not; an entry for the name and the way, with a dot
-// between them, goes before one for the name, and that before one for the way; what is [Staged] has none for the name.
+// between them, goes before one for the name, and that before one for the way. Where no elements are counted, but steps or
+// time, one for the name alone says nothing.
 func (k *Kernels) Operation(name, way string) float64 {
 	if k == nil {
 		return 1
 	}
 	plain := strings.TrimSuffix(name, "_")
 	keys := []string{name + "." + way, plain + "." + way, name, plain, way}
-	if way == Staged { // which no elements are counted of
+	if slices.Contains(stepwise, way) {
 		keys = []string{name + "." + way, plain + "." + way, way}
 	}
 	for _, key := range keys {

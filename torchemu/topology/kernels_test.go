@@ -37,6 +37,7 @@ kernels:
 		{"cat", topology.Strided, 5},
 		{"cat", "vector", 1},
 		{"gelu", topology.Staged, 66900},
+		{"_softmax", topology.Serial, 1},
 		{"cat_", topology.Staged, 9},
 		{"", "", 1},
 		{"_", "float16", 1},
