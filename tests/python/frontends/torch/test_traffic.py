@@ -19,6 +19,10 @@ COUNTED = {
     "F.layer_norm(wide, (1025,))": ("native_layer_norm", 8 * (1025 + 1), 2001, "staged"),
     "F.layer_norm(x.new_zeros(1 << 16, 64), (64,))": ("native_layer_norm", 65 << 19, 101_424, "staged"),
     "F.layer_norm(x[:0], (WIDTH,))": ("native_layer_norm", 0, 0, "vector"),
+    "F.group_norm(image, 1)": ("native_group_norm", 8 * ALL + 8, 3321, "staged"),
+    "aten.native_group_norm_backward(image, image, *[one.view(1, 1)] * 2, row[:2], 1, 2, 24, 1, [True] * 3)": (
+        "native_group_norm_backward", 12 * ALL + 8 + 8 + 16, 6252, "staged"
+    ),
     "F.rms_norm(x, (WIDTH,))": ("_fused_rms_norm", 4 * (2 * ALL + ROWS), 304, "staged"),
     "torch.ops.aten.native_layer_norm_backward(x, x, (8,), column, column, row, row, (True, True, True))": (
         "native_layer_norm_backward", 12 * ALL + 48 + 16 * WIDTH, 1122, "staged"
@@ -172,7 +176,7 @@ COUNTED = {
 def operands():
     x, three = torch.ones(ROWS, WIDTH, device="cuda"), torch.arange(3, device="cuda")
     return {
-        "torch": torch, "F": F, "WIDTH": WIDTH, "x": x, "y": torch.ones_like(x),
+        "torch": torch, "aten": torch.ops.aten, "F": F, "WIDTH": WIDTH, "x": x, "y": torch.ones_like(x),
         "row": torch.ones(WIDTH, device="cuda"), "column": torch.ones(ROWS, 1, device="cuda"), "mask": x > 0,
         "short": x.half(), "three": three,
         "classes": torch.zeros(ROWS, dtype=torch.int64, device="cuda"), "one": torch.ones((), device="cuda"),

@@ -1,4 +1,4 @@
-"""Normalization of rows: what is counted of it."""
+"""Normalization of rows, and of groups of channels: what is counted of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from torchemu.frontends.torch.device import row_norms
+from torchemu.frontends.torch.device.group_norms import Groups
 from torchemu.frontends.torch.device.row_norms import Gradient, Kernel
 from torchemu.frontends.torch.device.ways import ALIKE, Counted, CounterOfSeveral, processors, staged
 
@@ -53,8 +54,25 @@ def _backward(at: int, gradient: Gradient) -> CounterOfSeveral:
     return count
 
 
+def _groups(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
+    """Counts a normalization of groups."""
+    images, channels, pixels, count = args[3:7]
+    groups = Groups(images, channels, pixels, count, args[0].itemsize)
+    return staged(moved, groups.forward(processors())) if groups.elements else (moved, 0, ALIKE)
+
+
+def _groups_backward(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
+    """Counts its gradients."""
+    images, channels, pixels, count = args[5:9]
+    groups = Groups(images, channels, pixels, count, args[1].itemsize)
+    if not groups.elements:
+        return moved, 0, ALIKE
+    return staged(moved, groups.backward(any(args[9][1:]), processors()))
+
+
 SEVERAL: dict[str, CounterOfSeveral] = {
     "native_layer_norm": _forward(row_norms.LAYER), "native_layer_norm_backward": _backward(7, Gradient()),
     "_fused_rms_norm": _forward(row_norms.ROOT), "_fused_rms_norm_backward": _backward(5, row_norms.BY_ROOT),
+    "native_group_norm": _groups, "native_group_norm_backward": _groups_backward,
 }  # fmt: skip
 """Functions that count operations with several results, by their names."""
