@@ -5,7 +5,11 @@ import copy
 import pytest
 from launched import noted
 
+from torchemu import runtime
+
 torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
+from torchemu.frontends.torch import device  # noqa: E402
+
 nn = torch.nn
 functional = torch.nn.functional
 
@@ -128,3 +132,15 @@ def test_without_data_it_takes_as_long(monkeypatch, name, optimizer, autocast):
     with_data = recorded(monkeypatch, model, x, made, autocast, True)
     monkeypatch.undo()
     assert recorded(monkeypatch, model, x, made, autocast, False) == with_data
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_several_results_go_where_a_call_says(data):
+    """Tensors that are given get the shape of the results, as PyTorch resizes them."""
+    with runtime.opened(), device.running(data=data):
+        x = torch.ones(4, 6, device="cuda")
+        values, places = torch.empty(0, device="cuda"), torch.empty(0, dtype=torch.int64, device="cuda")
+        for call, shape in ((torch.sort, (4, 6)), (lambda x, out: torch.topk(x, 2, out=out), (4, 2))):
+            made = call(x, out=(values, places))
+            assert made[0] is values and made[1] is places
+            assert values.shape == places.shape == shape

@@ -22,7 +22,7 @@ def _reduced(x: Tensor, dims: Any) -> Reduced | None:
     if not elements or x.layout is not _STRIDED:
         return None
     count, given = x.dim(), [dims] if dims.__class__ is int else dims
-    if not count or given.__class__ is bool or not given:
+    if not count or not isinstance(given, list | tuple) or not given:
         return Reduced(1, elements, x.itemsize, True)
     shape = x.shape
     if len(given) == 1 and x.is_contiguous():  # most calls

@@ -150,7 +150,7 @@ class TimingMode(RankMode):
 
     def shaped(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Returns what an operation gives, without elements."""
-        if op.in_place and "out" not in kwargs and op.name not in _RESHAPES:
+        if op.in_place and not op.fills and op.name not in _RESHAPES:
             return args[0] if op.func._schema.returns else None
         try:
             return layouts.made(op, args, kwargs)
