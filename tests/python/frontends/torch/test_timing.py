@@ -139,8 +139,8 @@ def test_several_results_go_where_a_call_says(data):
     """Tensors that are given get the shape of the results, as PyTorch resizes them."""
     with runtime.opened(), device.running(data=data):
         x = torch.ones(4, 6, device="cuda")
-        values, places = torch.empty(0, device="cuda"), torch.empty(0, dtype=torch.int64, device="cuda")
         for call, shape in ((torch.sort, (4, 6)), (lambda x, out: torch.topk(x, 2, out=out), (4, 2))):
+            values, places = torch.empty(0, device="cuda"), torch.empty(0, dtype=torch.int64, device="cuda")
             made = call(x, out=(values, places))
             assert made[0] is values and made[1] is places
             assert values.shape == places.shape == shape
