@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from layers import DTYPES, Call, record_or_compare
+from layers import Call, of_shapes, record_or_compare
 
 RECORDED = Path(__file__).with_name("h200_group_norms.csv")
 
@@ -57,17 +57,5 @@ def _of(
     )
 
 
-def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
-    """Yields the name of each call, and its microseconds."""
-    torch.manual_seed(0)
-    for name, dtype in DTYPES.items():
-        for shape in _IMAGES:
-            for what, call in _of(name, dtype, *shape):
-                yield what, timed(call)
-        for shape in _drawn():
-            for what, call in _of(name, dtype, *shape):
-                yield f"drawn {what}", timed(call)
-
-
 if __name__ == "__main__":
-    record_or_compare(__doc__, RECORDED, times)
+    record_or_compare(__doc__, RECORDED, of_shapes(_of, _IMAGES, _drawn()))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import functools
+import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -114,6 +115,41 @@ def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
         for name, dtype in DTYPES.items():
             for what, call in kind(name, dtype):
                 yield what, timed(call)
+
+
+Calls = Callable[..., Iterator[tuple[str, Call]]]
+"""A function that yields calls by their names, from the name of a dtype, the dtype and a shape."""
+
+
+def drawn_shapes(count: int, most: int, draw: Callable[[], tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Returns so many shapes of at most so many elements, as they are drawn."""
+    found: list[tuple[int, ...]] = []
+    while len(found) < count:
+        shape = draw()
+        if math.prod(shape) <= most:
+            found.append(shape)
+    return found
+
+
+def of_shapes(
+    calls: Calls, known: Sequence[tuple[int, ...]], unknown: Sequence[tuple[int, ...]]
+) -> Callable[[Callable[[Call], float]], Iterator[tuple[str, float]]]:
+    """Returns what yields the name of each call, and its microseconds.
+
+    Args:
+        known: shapes that figures are read off.
+        unknown: others, whose calls are named as drawn.
+    """
+
+    def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
+        torch.manual_seed(0)
+        for name, dtype in DTYPES.items():
+            for before, shapes in (("", known), ("drawn ", unknown)):
+                for shape in shapes:
+                    for what, call in calls(name, dtype, *shape):
+                        yield before + what, timed(call)
+
+    return times
 
 
 def record_or_compare(

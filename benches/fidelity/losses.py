@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from layers import DTYPES, Call, record_or_compare
+from layers import Call, drawn_shapes, of_shapes, record_or_compare
 
 RECORDED = Path(__file__).with_name("h200_losses.csv")
 
@@ -28,14 +28,10 @@ _SHAPES = (
 """Rows, and their length."""
 
 
-def _drawn() -> list[tuple[int, int]]:
+def _drawn() -> list[tuple[int, ...]]:
     """Returns shapes of up to 2^25 elements, to which nothing is fitted."""
-    draw, found = random.Random(126), []
-    while len(found) < 24:
-        rows, length = round(2 ** draw.uniform(4, 20)), round(2 ** draw.uniform(1, 16))
-        if rows * length <= 1 << 25:
-            found.append((rows, length))
-    return found
+    draw = random.Random(126)
+    return drawn_shapes(24, 1 << 25, lambda: (round(2 ** draw.uniform(4, 20)), round(2 ** draw.uniform(1, 16))))
 
 
 def _of(name: str, dtype: torch.dtype, rows: int, length: int) -> Iterator[tuple[str, Call]]:
@@ -55,17 +51,5 @@ def _of(name: str, dtype: torch.dtype, rows: int, length: int) -> Iterator[tuple
     )
 
 
-def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
-    """Yields the name of each call, and its microseconds."""
-    torch.manual_seed(0)
-    for name, dtype in DTYPES.items():
-        for shape in _SHAPES:
-            for what, call in _of(name, dtype, *shape):
-                yield what, timed(call)
-        for shape in _drawn():
-            for what, call in _of(name, dtype, *shape):
-                yield f"drawn {what}", timed(call)
-
-
 if __name__ == "__main__":
-    record_or_compare(__doc__, RECORDED, times)
+    record_or_compare(__doc__, RECORDED, of_shapes(_of, _SHAPES, _drawn()))

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (as programs have it)
-from layers import DTYPES, Call, record_or_compare
+from layers import Call, drawn_shapes, of_shapes, record_or_compare
 
 RECORDED = Path(__file__).with_name("h200_norms.csv")
 
@@ -30,14 +30,10 @@ _SHAPES = (
 """Rows, and their width."""
 
 
-def _drawn() -> list[tuple[int, int]]:
+def _drawn() -> list[tuple[int, ...]]:
     """Returns shapes of up to 2^25 elements, to which nothing is fitted."""
-    draw, found = random.Random(127), []
-    while len(found) < 24:
-        rows, width = round(2 ** draw.uniform(0, 18)), 8 * round(2 ** draw.uniform(2, 11))
-        if rows * width <= 1 << 25:
-            found.append((rows, width))
-    return found
+    draw = random.Random(127)
+    return drawn_shapes(24, 1 << 25, lambda: (round(2 ** draw.uniform(0, 18)), 8 * round(2 ** draw.uniform(2, 11))))
 
 
 def _of(name: str, dtype: torch.dtype, rows: int, width: int) -> Iterator[tuple[str, Call]]:
@@ -60,17 +56,5 @@ def _of(name: str, dtype: torch.dtype, rows: int, width: int) -> Iterator[tuple[
     )
 
 
-def times(timed: Callable[[Call], float]) -> Iterator[tuple[str, float]]:
-    """Yields the name of each call, and its microseconds."""
-    torch.manual_seed(0)
-    for name, dtype in DTYPES.items():
-        for shape in _SHAPES:
-            for what, call in _of(name, dtype, *shape):
-                yield what, timed(call)
-        for shape in _drawn():
-            for what, call in _of(name, dtype, *shape):
-                yield f"drawn {what}", timed(call)
-
-
 if __name__ == "__main__":
-    record_or_compare(__doc__, RECORDED, times)
+    record_or_compare(__doc__, RECORDED, of_shapes(_of, _SHAPES, _drawn()))

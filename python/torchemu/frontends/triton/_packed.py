@@ -17,7 +17,7 @@ _STORES = ("st", "atomic_", "red_")
 
 
 class Uses:
-    """How a kernel uses its names.
+    """The uses that a kernel makes of its names.
 
     Args:
         definition: the kernel, as it is written.
