@@ -16,15 +16,13 @@ from torchemu.frontends.torch.device.ways import (
     SERIAL_FAR,
     SHARED,
     SHORT,
+    STEP,
     Counted,
     Counter,
     CounterOfSeveral,
     processors,
     staged,
 )
-
-_STEP = 1024
-"""Elements that a step counts as, however many it has: it takes as long as it waits."""
 
 
 def _softmax(name: str, at: int, again: int, args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
@@ -56,7 +54,7 @@ def _by_columns(columns: softmaxes.Columns, held: int, moved: int, is_backward: 
     """Counts one along a dimension after which there are elements."""
     steps = columns.steps(processors(), is_backward)
     alone = SERIAL_FAR if softmaxes.is_far(held) else SERIAL
-    return moved, steps * _STEP, SHARED if columns.threads[0] > 1 else alone
+    return moved, steps * STEP, SHARED if columns.threads[0] > 1 else alone
 
 
 ONE: dict[str, Counter] = {

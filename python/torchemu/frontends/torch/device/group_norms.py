@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_PROCESSORS = 132
-"""Processors of an H200, which take blocks beside each other."""
+from torchemu.frontends.torch.device import h200
 
 _CACHED = 20 << 20
 """Bytes that caches hold while blocks go through them."""
@@ -44,7 +43,7 @@ class Groups(NamedTuple):
         rows = self.images * self.groups
         length = self.elements // rows
         one = 0.42 if self.elements * self.itemsize <= _CACHED else 0.78
-        many = rows * (min(4.4, 0.014 * length) + 0.0016 * length) * _PROCESSORS / processors
+        many = rows * (min(4.4, 0.014 * length) + 0.0016 * length) * h200.PROCESSORS / processors
         return max(1500 + one * length, many) + 1800 + (0.002 + 0.00025 * self.itemsize) * self.elements
 
     def backward(self, by_weights: bool, processors: int) -> float:
@@ -54,7 +53,7 @@ class Groups(NamedTuple):
             by_weights: those by weights are wanted, too.
         """
         rows = self.images * self.channels
-        sums = max(1200 + 0.88 * self.pixels, rows * (0.55 + 0.0029 * self.pixels) * _PROCESSORS / processors)
+        sums = max(1200 + 0.88 * self.pixels, rows * (0.55 + 0.0029 * self.pixels) * h200.PROCESSORS / processors)
         took = sums + 3400 + 0.0007 * self.images * self.groups + 0.0037 * self.elements
         if not by_weights:
             return took

@@ -12,6 +12,8 @@ import functools
 import math
 from typing import NamedTuple
 
+from torchemu.frontends.torch.device import h200
+
 
 class Reduced(NamedTuple):
     """Elements that are reduced.
@@ -61,7 +63,6 @@ MOMENTS = Kind(120, 220, 2600, 330, 6500, 600, 0.0028)
 _THREADS, _WARP, _TOGETHER = 512, 32, 4
 _RESIDENT = 2048  # threads of a processor
 _LEAST, _MOST = 16, 256  # values of a thread at least, where blocks share a result, and at most before they do
-_BANDWIDTH = 4250  # bytes a ns, beside which the last block of those that share comes
 
 
 @functools.lru_cache(4096)
@@ -77,7 +78,7 @@ def taking(reduced: Reduced, kind: Kind, processors: int) -> float:
     if blocks == 1:
         return busy
     together = shape.threads if reduced.is_fastest else shape.height
-    moved = reduced.elements * reduced.itemsize / _BANDWIDTH
+    moved = reduced.elements * reduced.itemsize / h200.BANDWIDTH  # before the last block of those that share comes
     return max(busy, moved) + kind.shared + kind.share * -(-blocks // together)
 
 

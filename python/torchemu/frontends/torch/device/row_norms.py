@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_PROCESSORS = 132
-"""Processors of an H200, which take blocks beside each other."""
+from torchemu.frontends.torch.device import h200
 
 
 class Kernel(NamedTuple):
@@ -38,7 +37,7 @@ class Kernel(NamedTuple):
         """
         w = width / 1024
         one = self.row + self.width * w + self.again * w * min(w, self.most)
-        return max(self.alone + self.alone_width * w, share * rows * one * _PROCESSORS / count)
+        return max(self.alone + self.alone_width * w, share * rows * one * h200.PROCESSORS / count)
 
 
 LAYER = {2: Kernel(600, 1000, 0.95, 1.3, 0.03, 40), 4: Kernel(1000, 1000, 1.4, 1.6, 0.18, 10)}

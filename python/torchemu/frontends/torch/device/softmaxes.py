@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from torchemu.frontends.torch.device import h200
+
 HELD = 1024
 """The most elements of a row that a few threads hold."""
 
@@ -61,7 +63,7 @@ def handing_out(rows: int, nbytes: int) -> float:
         nbytes: of the gradient.
     """
     written = adding_up(rows, nbytes // rows)
-    return 1000 + nbytes / 4250 + (written if rows > 4 * _THREADS else 0.6 * written)
+    return 1000 + nbytes / h200.BANDWIDTH + (written if rows > 4 * _THREADS else 0.6 * written)
 
 
 _BLOCK = 48 << 10  # bytes of a row that a block holds

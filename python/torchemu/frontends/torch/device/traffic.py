@@ -25,6 +25,7 @@ from torchemu.frontends.torch.device.ways import (
     SERIAL,
     SERIAL_FAR,
     SHARED,
+    STEP,
     STRIDED,
     TRANSPOSED,
     Counted,
@@ -71,10 +72,6 @@ def counter(name: str) -> Counter:
     return whole
 
 
-_STEP = 1024
-"""Elements that a step or stage of a scan counts as, however many it has: it takes as long as it waits."""
-
-
 def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     """Counts a scan. Threads share a row along the last dimension; along others each has a column for itself."""
     dims, elements = out.dim(), out.numel()
@@ -82,8 +79,8 @@ def _scanned(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
         return whole(args, out, nbytes)
     if args[1] % dims == dims - 1:
         steps = scans.stages(elements // length, length, out.nbytes, processors())
-        return nbytes + out.nbytes, steps * _STEP, SHARED
-    return nbytes + out.nbytes, length * _STEP, SERIAL_FAR if scans.is_far(out.nbytes) else SERIAL
+        return nbytes + out.nbytes, steps * STEP, SHARED
+    return nbytes + out.nbytes, length * STEP, SERIAL_FAR if scans.is_far(out.nbytes) else SERIAL
 
 
 _OWN: dict[str, Counter] = {

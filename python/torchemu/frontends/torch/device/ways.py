@@ -15,6 +15,9 @@ from torchemu.runtime import device_properties
 Counted = tuple[int, int, str]
 """Bytes that a kernel moves, elements that it takes, and its way through memory."""
 
+STEP = 1024
+"""Elements that a step or stage counts as, however many it has: it takes as long as it waits."""
+
 Counter = Callable[[Sequence[Any], Tensor, int], Counted]
 """A function that counts a kernel, by its arguments, its result and the bytes of all operands."""
 

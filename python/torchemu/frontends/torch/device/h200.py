@@ -1,0 +1,7 @@
+"""Figures of an H200, whose nanoseconds kernels are counted in."""
+
+PROCESSORS = 132
+"""Processors, which take blocks beside each other."""
+
+BANDWIDTH = 4250
+"""Bytes that its memory moves in a nanosecond."""
