@@ -91,6 +91,7 @@ class _Shape(NamedTuple):
         along: threads that share a result.
         across: results of a block.
         together: results whose values a thread takes at once.
+        is_shared: all of its threads that take values of a result share that, and not those of a warp alone.
     """
 
     threads: int
@@ -98,6 +99,7 @@ class _Shape(NamedTuple):
     along: int
     across: int
     together: int
+    is_shared: bool
 
     @classmethod
     def of(cls, reduced: Reduced) -> _Shape:
@@ -111,8 +113,8 @@ class _Shape(NamedTuple):
         width = min(wide, most // height)
         along, across = (width, 1) if reduced.is_fastest else (1, width * together)
         if -(-reduced.values // along) >= min(height * 16, _MOST):
-            return cls(width * height, height, along * height, across, together)
-        return cls(width * height, height, along, across * height, together)
+            return cls(width * height, height, along * height, across, together, True)
+        return cls(width * height, height, along, across * height, together, False)
 
 
 def _last_power(number: int) -> int:
@@ -124,7 +126,6 @@ def _sharing(reduced: Reduced, shape: _Shape, processors: int) -> int:
     """Returns how many blocks share a result."""
     values = -(-reduced.values // shape.along)
     grid, room = -(-reduced.results // shape.across), processors * (_RESIDENT // shape.threads)
-    shares_warps = shape.along >= shape.height * (shape.threads // shape.height if reduced.is_fastest else 1)
-    if not shares_warps or values < _MOST or grid > room:
+    if not shape.is_shared or values < _MOST or grid > room:
         return 1
     return max(min(-(-room // grid), -(-values // _LEAST)), -(-values // _MOST))
