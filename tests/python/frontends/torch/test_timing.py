@@ -144,3 +144,21 @@ def test_several_results_go_where_a_call_says(data):
             made = call(x, out=(values, places))
             assert made[0] is values and made[1] is places
             assert values.shape == places.shape == shape
+
+
+@pytest.mark.parametrize("call", [
+    "x.add_(y)", "x.copy_(y)", "x.copy_(y.cpu())", "y.cpu().copy_(x)", "x[:2] = y", "torch._foreach_add_([x, x], [x, y])",
+    "x.lerp_(y, 0.5)", "x.addmm_(x, y)", "x.masked_fill_(y > 0, 1.0)", "x.index_add_(0, places, y)",
+    "places.add_(torch.ones(3, device='cuda'))", "x.add_(y.t()).mul_(2).copy_(y)",
+])  # fmt: skip
+@pytest.mark.parametrize("data", [True, False])
+def test_operations_in_place_refuse_what_they_cannot_write(data, call):
+    """Without data no elements are written, and shapes that do not fit one another are refused all the same."""
+    with runtime.opened(), device.running(data=data):
+        x, y = torch.ones(8, 4, device="cuda"), torch.ones(4, 8, device="cuda")
+        places = torch.zeros(3, dtype=torch.int64, device="cuda")
+        for _ in range(2):  # the second time it is known
+            with pytest.raises(RuntimeError):
+                exec(call)
+        x.add_(y.t()).mul_(2)
+        assert x.shape == (8, 4)

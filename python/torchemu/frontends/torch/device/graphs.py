@@ -101,7 +101,7 @@ class CUDAGraph:
         self._tell("replay_start")
         own = streams.current_stream()
         try:
-            with torch.no_grad(), graph_launch(), memory_use.current().apart():
+            with torch.no_grad(), _unseen(), graph_launch(), memory_use.current().apart():
                 for stream, again in self._steps:
                     with torch.cuda.stream(own if stream is None else stream):
                         again()
@@ -273,6 +273,7 @@ def _waits_for_copy(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) 
     return (to is None) != (at is None)
 
 
+_unseen = torch._C.DisableTorchFunction  # a device that replays calls no function of a program's modes
 _is_meta = torch._C.TensorBase.is_meta.__get__  # a tensor of a device says that it is none
 
 

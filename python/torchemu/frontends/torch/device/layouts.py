@@ -6,6 +6,7 @@ longer than small operations do.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ _MOST = 1 << 16
 
 _known: dict[Any, Any] = {}
 """Results of calls: a layout, several, or False where it is to be asked each time."""
+
+_accepted: set[Any] = set()
+"""Calls that write into an operand, and that PyTorch does not refuse."""
 
 
 def made(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -48,6 +52,26 @@ def made(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return _empty_strided(known[0], known[1], dtype=known[2], device=META)
     several = [None if k is None else _empty_strided(k[0], k[1], dtype=k[2], device=META) for k in known]
     return several if known.__class__ is _List else tuple(several)
+
+
+def look(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Lets PyTorch refuse what it does of a call that writes into an operand: sizes that differ, for one.
+
+    Args:
+        args, kwargs: its arguments, whose tensors have no elements either.
+    """
+    try:
+        key = op.func, _key(args), _key(tuple(kwargs.items())) if kwargs else None
+        if key in _accepted:
+            return
+    except TypeError:  # an argument that cannot be a key
+        key = None
+    with contextlib.suppress(NotImplementedError):  # then nothing is known of its operands
+        honestly(op.compute, *args, **kwargs)
+    if len(_accepted) == _MOST:
+        _accepted.clear()
+    if key is not None:
+        _accepted.add(key)
 
 
 def _key(value: Any) -> Any:

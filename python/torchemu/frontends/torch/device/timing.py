@@ -151,6 +151,7 @@ class TimingMode(RankMode):
     def shaped(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Returns what an operation gives, without elements."""
         if op.in_place and not op.fills and op.name not in _RESHAPES:
+            layouts.look(op, args, kwargs)
             return args[0] if op.func._schema.returns else None
         try:
             return layouts.made(op, args, kwargs)
@@ -237,6 +238,8 @@ class TimingMode(RankMode):
         self.last = to
         if at is None and to is None:
             return op.compute(*args, **kwargs)
+        if not is_new:
+            layouts.look(op, _bare(args[:2]), {})
         if to is not None:
             out = self._moved_to_device(op, args, kwargs, to) if is_new else args[0]
             self.charge_copy(op, source, out, to, late)
