@@ -146,19 +146,30 @@ def test_several_results_go_where_a_call_says(data):
             assert values.shape == places.shape == shape
 
 
-@pytest.mark.parametrize("call", [
-    "x.add_(y)", "x.copy_(y)", "x.copy_(y.cpu())", "y.cpu().copy_(x)", "x[:2] = y", "torch._foreach_add_([x, x], [x, y])",
-    "x.lerp_(y, 0.5)", "x.addmm_(x, y)", "x.masked_fill_(y > 0, 1.0)", "x.index_add_(0, places, y)",
-    "places.add_(torch.ones(3, device='cuda'))", "x.add_(y.t()).mul_(2).copy_(y)",
-])  # fmt: skip
+WRONG = {
+    "add_": lambda x, y: x.add_(y),
+    "copy_": lambda x, y: x.copy_(y),
+    "copy_ from the host": lambda x, y: x.copy_(y.cpu()),
+    "copy_ to the host": lambda x, y: y.cpu().copy_(x),
+    "a part": lambda x, y: x[:2].copy_(y),
+    "several": lambda x, y: torch._foreach_add_([x, x], [x, y]),
+    "lerp_": lambda x, y: x.lerp_(y, 0.5),
+    "addmm_": lambda x, y: x.addmm_(x, y),
+    "masked_fill_": lambda x, y: x.masked_fill_(y > 0, 1.0),
+    "index_add_": lambda x, y: x.index_add_(0, torch.zeros(3, dtype=torch.int64, device="cuda"), y),
+    "a type": lambda x, y: torch.ones(3, dtype=torch.int64, device="cuda").add_(torch.ones(3, device="cuda")),
+    "the last of some": lambda x, y: x.add_(y.t()).mul_(2).copy_(y),
+}
+
+
+@pytest.mark.parametrize("call", WRONG)
 @pytest.mark.parametrize("data", [True, False])
 def test_operations_in_place_refuse_what_they_cannot_write(data, call):
     """Without data no elements are written, and shapes that do not fit one another are refused all the same."""
     with runtime.opened(), device.running(data=data):
         x, y = torch.ones(8, 4, device="cuda"), torch.ones(4, 8, device="cuda")
-        places = torch.zeros(3, dtype=torch.int64, device="cuda")
         for _ in range(2):  # the second time it is known
             with pytest.raises(RuntimeError):
-                exec(call)
+                WRONG[call](x, y)
         x.add_(y.t()).mul_(2)
         assert x.shape == (8, 4)
