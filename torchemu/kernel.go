@@ -75,6 +75,7 @@ type activity struct {
 	apart    bool               // of a device program: see [Program]
 	paid     bool               // of a device program: see [Program]
 	kernel   network.Kernel     // of a copy: its bytes
+	recorded bool               // of a kernel: by autograd; see [Launch]
 	copies   bool
 	way      network.Way
 	issued   sim.Time
@@ -91,7 +92,7 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 	a.rank, a.on, a.reason = s.rank, s, a
 	called := s.rank.Now()
 	if a.issued = called; !a.paid {
-		a.issued = s.rank.Launch()
+		a.issued = s.rank.launch(a.recorded)
 		s.issueRest(a)
 		a.trace = s.recorded(a, called)
 	}

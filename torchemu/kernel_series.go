@@ -7,8 +7,9 @@ import (
 
 // Launch is a kernel that a host issues with others.
 type Launch struct {
-	Name   string
-	Kernel network.Kernel
+	Name     string
+	Kernel   network.Kernel
+	Recorded bool // autograd records its operation, or goes back through it, which takes the host longer
 }
 
 // Kernels adds kernels to the stream as if Kernel had been called for each, and returns the end of the last one; nil
@@ -22,21 +23,33 @@ func (s *Stream) Kernels(list []Launch) (last *Event, err error) {
 			return nil, err
 		}
 	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	if s.isAlike() {
-		return s.launch(&activity{name: list[0].Name, kernel: list[0].Kernel, rest: list[1:]}, nil)
-	}
-	for _, l := range list {
-		if last, err = s.Kernel(l.Name, l.Kernel); err != nil {
+	for len(list) > 0 {
+		n := s.alike(list)
+		first := list[0]
+		last, err = s.launch(&activity{name: first.Name, kernel: first.Kernel, recorded: first.Recorded, rest: list[1:n]}, nil)
+		if err != nil {
 			return nil, err
 		}
+		list = list[n:]
 	}
 	return last, nil
 }
 
-// isAlike says whether all that is issued now takes the host as long, and nobody wants to know of each.
+// alike is how many of the kernels that come next are one activity: those that take the host as long. Where somebody wants
+// to know of each it is one.
+func (s *Stream) alike(list []Launch) int {
+	if !s.isAlike() {
+		return 1
+	}
+	n := 1
+	for n < len(list) && list[n].Recorded == list[0].Recorded {
+		n++
+	}
+	return n
+}
+
+// isAlike says whether nothing but autograd makes a difference to what a launch takes the host now, and nobody wants to know
+// of each.
 func (s *Stream) isAlike() bool {
 	return len(s.rank.slow) == 0 && s.Line() == nil && !s.rank.world.Trace.Wants(s.rank.ID, s.rank.Now())
 }
@@ -44,7 +57,7 @@ func (s *Stream) isAlike() bool {
 // issueRest charges the host for issuing what follows in a series.
 func (s *Stream) issueRest(a *activity) {
 	for i := range a.rest {
-		issued := s.rank.Launch()
+		issued := s.rank.launch(a.recorded)
 		if i == 0 {
 			a.each = issued - a.issued
 		}

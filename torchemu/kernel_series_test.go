@@ -37,7 +37,7 @@ func seriesTimes(t *testing.T, seed uint64, together bool) []sim.Time {
 		s := streams[random.IntN(len(streams))]
 		list := make([]torchemu.Launch, random.IntN(5))
 		for i := range list {
-			list[i] = torchemu.Launch{"k", network.Kernel{Bytes: random.Int64N(1 << 28), Ops: random.Int64N(1 << 30)}}
+			list[i] = torchemu.Launch{"k", network.Kernel{Bytes: random.Int64N(1 << 28), Ops: random.Int64N(1 << 30)}, random.IntN(2) == 0}
 		}
 		if random.IntN(4) == 0 {
 			s.Rank().Spend(sim.Time(random.Int64N(1 << 27)))
@@ -68,9 +68,42 @@ func issueSeries(t *testing.T, s *torchemu.Stream, list []torchemu.Launch, toget
 		return end
 	}
 	for _, l := range list {
-		if end, err = s.Kernel(l.Name, l.Kernel); err != nil {
+		if end, err = s.Kernels([]torchemu.Launch{l}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return end
+}
+
+// TestAutogradCostsTheHost looks at the clock of a host whose kernels autograd records in part, one by one and together.
+func TestAutogradCostsTheHost(t *testing.T) {
+	const launch, autograd = 5 * us, 3 * us // handy's
+	for _, c := range []struct {
+		recorded []bool
+		want     sim.Time
+	}{
+		{nil, 0},
+		{[]bool{false}, launch},
+		{[]bool{true}, launch + autograd},
+		{[]bool{true, true, false, true}, 4*launch + 3*autograd},
+		{[]bool{false, true, true}, 3*launch + 2*autograd},
+	} {
+		for _, together := range []bool{false, true} {
+			_, r := newHandy(t)
+			var list []torchemu.Launch
+			for _, recorded := range c.recorded {
+				list = append(list, torchemu.Launch{"k", network.Kernel{Bytes: 1}, recorded})
+			}
+			issueSeries(t, r.Stream(), list, together)
+			if r.Now() != c.want {
+				t.Errorf("recorded %v, together %v: the host is at %v, not %v", c.recorded, together, r.Now(), c.want)
+			}
+		}
+	}
+	_, r := newHandy(t)
+	r.BeginGraph()
+	issueSeries(t, r.Stream(), []torchemu.Launch{{"k", network.Kernel{Bytes: 1}, true}}, true)
+	if r.Now() != launch {
+		t.Errorf("a kernel of a graph costs the host %v, not the launch of the graph, %v", r.Now(), launch)
+	}
 }

@@ -39,11 +39,18 @@ func (r *Rank) Reach(t sim.Time) { r.clock = max(r.clock, t) }
 func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
 
 // Launch charges the host for issuing one operation and returns the time at which the device may start it.
-func (r *Rank) Launch() sim.Time {
+func (r *Rank) Launch() sim.Time { return r.launch(false) }
+
+// launch is Launch, for what autograd records or goes back through too: then the host's program has more to do.
+func (r *Rank) launch(recorded bool) sim.Time {
 	if r.inGraph {
 		return r.Now()
 	}
-	r.Spend(r.slowed(sim.Time(r.world.Topology.LaunchOverhead())))
+	took := r.world.Topology.LaunchOverhead()
+	if recorded {
+		took += r.world.Topology.Autograd()
+	}
+	r.Spend(r.slowed(sim.Time(took)))
 	return r.clock
 }
 

@@ -119,6 +119,7 @@ type dmaConfig struct {
 
 type hostConfig struct {
 	LaunchOverhead duration   `yaml:"launch_overhead"`
+	Autograd       duration   `yaml:"autograd"`
 	Link           linkConfig `yaml:"link"` // of each SIP to its host
 }
 

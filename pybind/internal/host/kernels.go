@@ -11,8 +11,13 @@ import (
 
 // kernelKinds are the names and units of kernels that Python issues by number.
 type kernelKinds struct {
-	numbers map[[2]string]int64
+	numbers map[kindKey]int64
 	kinds   []kernelKind
+}
+
+type kindKey struct {
+	name, unit string
+	recorded   bool
 }
 
 type kernelKind struct {
@@ -23,14 +28,15 @@ type kernelKind struct {
 // rounding is the matrix units' name for products of float32 whose operands they may round to 10 bits of fraction.
 const rounding = "tfloat32"
 
-// KernelKind numbers kernels of a name and a unit; the vector units have a name for each of topology.Ways, too.
-func (w *World) KernelKind(name, unit string) (int64, error) {
+// KernelKind numbers kernels of a name and a unit, which autograd records or not; the vector units have a name for each of
+// topology.Ways, too.
+func (w *World) KernelKind(name, unit string, recorded bool) (int64, error) {
 	k := &w.kernelKinds
-	key := [2]string{name, unit}
+	key := kindKey{name, unit, recorded}
 	if number, known := k.numbers[key]; known {
 		return number, nil
 	}
-	kind := kernelKind{torchemu.Launch{Name: name}, w.Topology.Kernels().Operation(name, unit)}
+	kind := kernelKind{torchemu.Launch{Name: name, Recorded: recorded}, w.Topology.Kernels().Operation(name, unit)}
 	switch {
 	case slices.Contains(topology.Ways, unit):
 	case unit == rounding:
@@ -44,7 +50,7 @@ func (w *World) KernelKind(name, unit string) (int64, error) {
 		}
 	}
 	if k.numbers == nil {
-		k.numbers = map[[2]string]int64{}
+		k.numbers = map[kindKey]int64{}
 	}
 	number := int64(len(k.kinds))
 	k.kinds, k.numbers[key] = append(k.kinds, kind), number

@@ -47,6 +47,9 @@ from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
 
+_pass_under_way = torch._C._current_graph_task_id  # -1 where none goes backwards
+_any_requires_grad = torch._C._any_requires_grad
+
 _STRIDED = torch.strided
 
 
@@ -63,13 +66,16 @@ class RankMode(TorchDispatchMode):
         launch: puts a kernel on the rank's current stream: its name, its bytes, its operations and their unit.
         last: where the last operation was that computes; None is the host.
         checks: the core is to look for uses of memory that nothing orders.
+        autograd: operations that autograd records, or goes back through, take the host longer.
     """
 
     def __init__(self, rank: Context | None = None) -> None:
         super().__init__()
         self.rank = context() if rank is None else rank
         self.use = memory_use.current()
-        self.launch: Callable[[str, int, int, str], None] = launches.current().add
+        self.launches = launches.current()
+        self.launch: Callable[[str, int, int, str], None] = self.launches.add
+        self.autograd = go.AutogradOverhead(self.rank.world.handle) > 0
         self.deferred, self.watch = deferral.current(), device_program_memory.current()
         self._last: Place | None = None
         self.checks = self.rank.world.ordered
@@ -90,6 +96,8 @@ class RankMode(TorchDispatchMode):
             return NotImplemented if TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
         if fakes.are_made():
             return fakes.handed_on(func, args, kwargs)
+        if self.autograd:
+            self.note_recorded(args)
         op = KNOWN.get(func)
         if op is None:
             if isinstance(func, HigherOrderOperator):
@@ -105,6 +113,10 @@ class RankMode(TorchDispatchMode):
         if self.rank.stream_order is not None and op.touches:
             return self.ordered(op, args, kwargs or _NOTHING)
         return self.run(op, args, kwargs)
+
+    def note_recorded(self, args: Sequence[Any]) -> None:
+        """Notes whether autograd records an operation, or goes back through it."""
+        self.launches.recorded = _pass_under_way() >= 0 or (torch.is_grad_enabled() and _any_requires_grad(*args))
 
     supports_higher_order_operators = True
 

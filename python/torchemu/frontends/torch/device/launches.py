@@ -19,26 +19,33 @@ _TOGETHER = 3 * 64
 _AHEAD = 256
 """Times that a rank may have handed over more than its device has done. With more, its host waits."""
 
-_kinds: WeakKeyDictionary[Any, dict[tuple[str, str], int]] = WeakKeyDictionary()  # by World
+_kinds: WeakKeyDictionary[Any, dict[tuple[str, str, bool], int]] = WeakKeyDictionary()  # by World
 
 
 class Launches:
-    """One rank's."""
+    """One rank's.
 
-    __slots__ = ("_kinds", "_rank", "_watch", "_words")
+    Attributes:
+        recorded: autograd records the operation that kernels are added for, or goes back through it.
+    """
+
+    __slots__ = ("_kinds", "_rank", "_watch", "_words", "recorded")
 
     def __init__(self) -> None:
         self._rank: Context = context()
         self._kinds = _kinds.setdefault(self._rank.world, {})
         self._words = array("q")
+        self.recorded = False
         self._watch = device_program_memory.current()
         self._rank.unissued = self.issue
 
     def add(self, name: str, nbytes: int, flops: int, unit: str) -> None:
         """Puts a kernel on the rank's current stream."""
-        kind = self._kinds.get((name, unit))
+        recorded = self.recorded
+        kind = self._kinds.get((name, unit, recorded))
         if kind is None:
-            kind = self._kinds[name, unit] = go.KernelKind(self._rank.world.handle, name, unit)
+            kind = go.KernelKind(self._rank.world.handle, name, unit, recorded)
+            self._kinds[name, unit, recorded] = kind
         words = self._words
         words.extend((kind, nbytes, flops))
         if len(words) >= _TOGETHER:

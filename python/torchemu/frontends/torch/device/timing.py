@@ -117,6 +117,8 @@ class TimingMode(RankMode):
             return NotImplemented if dispatch.TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
         if fakes.are_made():
             return fakes.handed_on(func, args, kwargs)
+        if self.autograd:
+            self.note_recorded(args)
         if func not in KNOWN and isinstance(func, HigherOrderOperator):
             return self.higher(func, args, kwargs or {})
         op = of(func, args, kwargs)
