@@ -173,3 +173,56 @@ def test_operations_in_place_refuse_what_they_cannot_write(data, call):
                 WRONG[call](x, y)
         x.add_(y.t()).mul_(2)
         assert x.shape == (8, 4)
+
+
+class Permuted(nn.Module):
+    """Normalization of channels as ConvNeXt has it."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+
+    def forward(self, x):
+        return self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+NETWORKS = {
+    "residual": lambda: (
+        nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(8, 4, 1)
+        ),
+        (2, 3, 32, 32),
+    ),
+    "depthwise": lambda: (
+        nn.Sequential(nn.Conv2d(3, 8, 4, 4), Permuted(8), nn.Conv2d(8, 8, 3, 1, 1, groups=8), nn.GELU()),
+        (2, 3, 32, 32),
+    ),
+    "transposed": lambda: (
+        nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.SiLU(), nn.ConvTranspose2d(8, 6, 4, 2, 1), nn.AvgPool2d(2)),
+        (2, 3, 16, 16),
+    ),
+    "volumes": lambda: (
+        nn.Sequential(nn.Conv3d(3, 8, 3), nn.BatchNorm3d(8), nn.ReLU(), nn.ConvTranspose3d(8, 4, 2, 2)),
+        (2, 3, 6, 6, 6),
+    ),
+}
+
+
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_elements_have_the_same_order_without_data(name, last):
+    """Which kernels normalize, and how long that takes, depends on where channels are."""
+
+    def orders(data):
+        with runtime.opened(), device.running(data=data):
+            model, shape = NETWORKS[name]()
+            kind = {4: torch.channels_last, 5: torch.channels_last_3d}[len(shape)] if last else torch.contiguous_format
+            model = model.cuda().to(memory_format=kind)
+            x = torch.ones(shape, device="cuda").to(memory_format=kind).requires_grad_()
+            results = [x]
+            for layer in model:
+                results.append(layer(results[-1]))
+            grads = torch.autograd.grad(results[-1].sum(), [*results[:-1], *model.parameters()])
+            return [(t.shape, t.stride()) for t in (*results, *grads)]
+
+    assert orders(False) == orders(True)

@@ -53,11 +53,18 @@ def _gradients(
     output_mask: Sequence[bool],
 ) -> Any:
     if input.dtype not in _SHORT:
-        return _backward._op(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+        made = _backward._op(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+        return (_contiguous(made[0]), *made[1:])
     wide = (_wide(x) for x in (mean, rstd, weight, bias))
     made = _backward(grad_out.float(), input.float(), normalized_shape, *wide, output_mask)
     kinds = (input, input if weight is None else weight, input if bias is None else bias)
-    return tuple(None if g is None else g.to(of.dtype) for g, of in zip(made, kinds, strict=True))
+    given, *others = (None if g is None else g.to(of.dtype) for g, of in zip(made, kinds, strict=True))
+    return (_contiguous(given), *others)
+
+
+def _contiguous(gradient: Tensor | None) -> Tensor | None:
+    """Orders a gradient by inputs as kernels do; without elements PyTorch keeps the inputs' order."""
+    return None if gradient is None else gradient.contiguous()
 
 
 def _batch_normalized(
