@@ -1,6 +1,8 @@
 """Memory that kernels go through, and how: what operations are counted as, with and without data, and what a topology
 makes of it."""
 
+import random
+
 import pytest
 from launched import noted
 
@@ -45,9 +47,9 @@ COUNTED = {
     "x.clone().zero_()": ("zero_", 4 * ALL, ALL, "vector"),
     "x.clone().normal_()": ("normal_", 4 * ALL, ALL, "vector"),
     "x.masked_fill(mask, 0.0)": ("masked_fill", (4 + 1 + 4 + 8) * ALL, ALL, "strided"),
-    "torch._foreach_copy_([x.clone()], [y])": ("_foreach_copy_", 2 * 4 * ALL, ALL, "vector"),
-    "torch._foreach_zero_([x.clone()])": ("_foreach_zero_", 4 * ALL, ALL, "vector"),
-    "torch._foreach_add_([x.clone(), column.clone()], 1.0)": ("_foreach_add_", 8 * (ALL + ROWS), ALL + ROWS, "vector"),
+    "torch._foreach_copy_([x.clone()], [y])": ("_foreach_copy_", 2 * 4 * ALL, 1405, "staged"),
+    "torch._foreach_zero_([x.clone()])": ("_foreach_zero_", 4 * ALL, 1403, "staged"),
+    "torch._foreach_add_([x.clone(), column.clone()], 1.0)": ("_foreach_add_", 8 * (ALL + ROWS), 1405, "staged"),
     # other ways through memory
     "x + row": ("add", 4 * (2 * ALL + WIDTH), ALL, "strided"),
     "x * column": ("mul", 4 * (2 * ALL + ROWS), ALL, "strided"),
@@ -139,15 +141,23 @@ COUNTED = {
     ),
     # a part of an operand
     "torch.ops.aten.embedding_dense_backward(x, classes, 3, -1, False)": (
-        "embedding_dense_backward", 4 * ALL + 8 * ROWS + 4 * 3 * WIDTH, 21, "vector"
+        "embedding_dense_backward", 4 * ALL + 8 * ROWS + 4 * 3 * WIDTH, 154, "staged"
     ),
     "torch.ops.aten.embedding_dense_backward(x.new_zeros(3073, 8), x.new_zeros(3073).long(), 2, -1, False)": (
-        "embedding_dense_backward", 4 * 3073 * 8 + 8 * 3073 + 4 * 16, 5_300_000 + 16, "vector"
+        "embedding_dense_backward", 4 * 3073 * 8 + 8 * 3073 + 4 * 16, 85_003, "staged"
     ),
     "F.embedding(three, x)": ("embedding", 2 * 3 * WIDTH * 4 + 3 * 8, 2, "staged"),
     "x.index_select(0, three)": ("index_select", 2 * 3 * WIDTH * 4 + 3 * 8, 2, "staged"),
     "x[three]": ("index", 2 * 3 * WIDTH * 4 + 3 * 8, 2, "staged"),
-    "x[three, three]": ("index", 2 * 3 * 4 + 2 * 3 * 8, 3, "vector"),
+    "x[three, three]": ("index", 2 * 3 * 4 + 2 * 3 * 8, 1, "staged"),
+    # 11 rows of 100 are likely to be picked by 12 indices; six warps, of bags of four rows
+    "F.embedding_bag(three.new_zeros(12), x.new_zeros(100, 40), torch.arange(0, 12, 4, device='cuda'))": (
+        "_embedding_bag_forward_only", (11 + 3) * 40 * 4 + 8 * (2 * 12 + 2 * 3), 1383, "staged"
+    ),
+    # 36 of 6 x 8 elements in each of 2 matrices, one by one, after indices are sorted that all differ
+    "torch.ops.aten.index_put_(x.new_zeros(2, 6, 8), (None, three, three), x.new_zeros(2, 3), True)": (
+        "index_put_", 2 * 6 * 4 + 6 * 4 + 2 * 3 * 8, 20_603, "staged"
+    ),
     "x.gather(1, classes[:, None])": ("gather", 2 * ROWS * 4 + ROWS * 8, ROWS, "vector"),
     "x.gather(0, three[:, None].expand(3, WIDTH))": ("gather", 2 * 3 * WIDTH * 4 + 3 * 8, 3 * WIDTH, "vector"),
     "x.clone().scatter_(1, classes[:, None], 1.0)": ("scatter_", 2 * ROWS * 4 + ROWS * 8, ROWS, "vector"),
@@ -513,3 +523,52 @@ def test_steps_of_softmax_follow_from_how_pytorch_shares_columns(shape, threads,
     columns = softmaxes.columns_of(shape, 1, 4)
     assert columns.threads[0] == threads
     assert (columns.steps(132, is_backward=False), columns.steps(132, is_backward=True)) == (steps, of_gradients)
+
+
+@pytest.mark.parametrize("most", [1, 2, 36, 110])
+def test_chunks_are_handed_out_as_pytorch_does(most):
+    """The oracle goes chunk by chunk: a launch is full with so many chunks, or with the last one of so many tensors."""
+    from torchemu.frontends.torch.device import updates
+
+    def launches(sizes):
+        tensors = blocks = longest = 0
+        for size in sizes:
+            if not size:
+                continue
+            tensors += 1
+            chunks = -(-size // 65536)
+            for chunk in range(chunks):
+                blocks += 1
+                longest = max(longest, min(size - 65536 * chunk, 65536))
+                is_last = chunk == chunks - 1
+                if blocks == 320 or (tensors == most and is_last):
+                    yield blocks, longest
+                    tensors, blocks, longest = 0 if is_last else 1, 0, 0
+        if blocks:
+            yield blocks, longest
+
+    draw = random.Random(most)
+    for sizes in (
+        (), (0, 0), (1,), (65536,), (65537,), (320 * 65536,), (320 * 65536 + 1, 5), (3, 0, 5) * 50,
+        (1 << 28, 7, 1 << 26),
+        *(tuple(round(2 ** draw.uniform(0, 25)) for _ in range(draw.randrange(1, 200))) for _ in range(40)),
+    ):  # fmt: skip
+        assert list(updates._launches(sizes, most)) == list(launches(sizes)), (most, sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lists", "moved", "takes", "expected"),
+    [
+        ((), 2, 0, (0.1, 0.1), 0),
+        ((100,), 1, 800, (0.1, 0.1), 1400 + 10),  # 0.065 where caches hold it, but a processor takes 0.1
+        ((1 << 24,), 4, 28 << 24, (0.56, 0.54), 2200 + 65536 * 2 * 28 / 34),  # 256 blocks: a processor has two
+        ((1 << 24,), 4, 14 << 24, (0.56, 0.54), 2200 + 65536 * 2 * 0.54),  # half the bytes, but as much arithmetic
+        ((1 << 20,) * 37, 4, 28 * 37 << 20, (0.56, 0.54), 2 * 2200 + 65536 * (3 + 3) * 28 / 34),  # 320 and 272 blocks
+        ((4096,) * 111, 1, 8 * 4096 * 111, (0.1, 0.1), 2 * 1400 + 2 * 4096 * 0.1),  # a launch has 110 tensors
+    ],
+)
+def test_launches_for_lists_take_what_blocks_and_processors_do(sizes, lists, moved, takes, expected):
+    """The expected are by hand, for an H200's 132 processors, of 34 bytes in a nanosecond, or 110 from caches."""
+    from torchemu.frontends.torch.device import updates
+
+    assert updates.went_through(sizes, lists, moved, *takes) == pytest.approx(expected, rel=1e-9)

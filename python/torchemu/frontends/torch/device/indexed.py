@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import softmaxes, sorts
-from torchemu.frontends.torch.device.ways import ALIKE, Counted, staged
+from torchemu.frontends.torch.device import embeddings, softmaxes, sorts
+from torchemu.frontends.torch.device.ways import ALIKE, Counted, CounterOfSeveral, staged
 
 Part = Callable[[Sequence[Any], Tensor], Counted]
 """A function that counts a kernel by its arguments and its result."""
@@ -37,6 +37,9 @@ def _read(of: int, by: int) -> Part:
 _ROW = 0.61
 """Nanoseconds that the block takes which copies a row, on an H200, however short it is."""
 
+_CALCULATED = 0.0058
+"""Nanoseconds of an element whose place is calculated from several indices."""
+
 _LEAST = 16
 """Bytes of a row at least that a block copies."""
 
@@ -48,6 +51,8 @@ def _read_rows(of: int, by: int) -> Part:
     def count(args: Sequence[Any], out: Tensor) -> Counted:
         counted, indices = read(args, out), args[by]
         given = indices if isinstance(indices, Tensor) else indices[0] if len(indices) == 1 else None
+        if given is None and sum(i is not None and i.dtype is not torch.bool for i in indices) > 1:
+            return staged(counted[0], _CALCULATED * out.numel())
         rows = given.numel() if given is not None and given.dtype is not torch.bool else 0
         if not rows or out.nbytes < _LEAST * rows:
             return counted
@@ -68,12 +73,18 @@ def _written(by: int, source: int) -> Part:
     return count
 
 
+_ALONE = 0.235
+"""Nanoseconds that an element takes to which something is added, where it is not for its neighbours."""
+
+
 def _put(args: Sequence[Any], out: Tensor) -> Counted:
     """Counts a write by indices of some dimensions, which are sorted where it adds."""
     nbytes, elements, _ = counted = _written(1, 2)(args, out)
     indices = max((i.numel() for i in args[1] if i is not None), default=0)
     if len(args) < 4 or not args[3] or not elements or not indices:
         return counted
+    if args[1][0] is None and len(args[1]) == args[0].dim() and args[1][-1] is not None:
+        return staged(nbytes, sorts.accumulating(indices, indices, 1) + _ALONE * elements)
     width = max(1, elements // indices)
     return staged(nbytes, sorts.accumulating(indices, out.numel() // width, width))
 
@@ -125,22 +136,49 @@ def _of_classes(args: Sequence[Any], out: Tensor) -> Counted:
 _SORTED = 3072
 """Indices of an embedding beyond which those of its gradient are sorted, so that each row is written once."""
 
-_SORTING = 5_300_000
-"""Elements that sorting them counts as, however many they are: about ten kernels, 95 us."""
-
-_UNSORTED = 0.45
-"""Elements that one of a gradient counts as whose indices are not sorted."""
-
 
 def _of_table(args: Sequence[Any], out: Tensor) -> Counted:
-    """Counts the gradient of an embedding's table, which is filled with zeros before. How many rows are written that
-    differ is taken from draws that are all as likely, for without data nobody knows it."""
+    """Counts the gradient of an embedding's table, which is filled with zeros before."""
+    given = args[1].numel()
+    if 0 < given <= _SORTED:
+        moved = args[0].nbytes + _in_memory(args[1]) + out.nbytes
+        return staged(moved, embeddings.gradient_of_few(given, out.shape[-1], out.nbytes))
+    return _of_sorted(args, out)
+
+
+def _of_sorted(args: Sequence[Any], out: Tensor) -> Counted:
+    """Counts the gradient of a table whose indices are sorted."""
     given, rows = args[1].numel(), out.shape[0]
-    nbytes = args[0].nbytes + _in_memory(args[1]) + out.nbytes
-    if given <= _SORTED:
-        return nbytes, int(_UNSORTED * args[0].numel()), ALIKE
-    distinct = round(rows * -math.expm1(-given / rows)) if rows else 0
-    return nbytes, _SORTING + distinct * (out.numel() // rows if rows else 0), ALIKE
+    took = embeddings.gradient(given, rows, out.shape[-1], out.nbytes) if given and out.numel() else 0
+    return staged(args[0].nbytes + _in_memory(args[1]) + out.nbytes, took)
+
+
+def _of_bags(mode: int) -> Part:
+    """Counts the gradient of a table whose rows were added up in bags.
+
+    Args:
+        mode: the argument that says how.
+    """
+
+    def count(args: Sequence[Any], out: Tensor) -> Counted:
+        if args[mode] == _LARGEST:  # each bag adds its gradient where its largest elements were
+            return 3 * args[0].nbytes + out.nbytes, args[0].numel(), ALIKE
+        return _of_sorted(args, out)
+
+    return count
+
+
+_LARGEST = 2  # of the modes of bags, as PyTorch numbers them
+
+
+def _bags(args: Sequence[Any], _: dict[str, Any], __: int) -> Counted:
+    """Counts bags of a table's rows."""
+    table, indices, bags = args[0], args[1].numel(), args[2].numel()
+    width = table.shape[-1]
+    moved = (embeddings.distinct(indices, table.shape[0]) + bags) * width * table.itemsize + 8 * (
+        2 * indices + 2 * bags
+    )
+    return staged(moved, embeddings.adding(bags, indices / bags, width) if bags else 0)
 
 
 _PLACED = {
@@ -152,8 +190,12 @@ _PLACED = {
 PARTS: dict[str, Part] = {
     "gather": _read(0, 2), "index_select": _read_rows(0, 2), "take": _read(0, 1), "embedding": _read_rows(0, 1),
     "index": _read_rows(0, 1), "_unsafe_index": _read_rows(0, 1), "embedding_dense_backward": _of_table,
+    "_embedding_bag_backward": _of_bags(8), "_embedding_bag_dense_backward": _of_bags(7),
     "nll_loss_backward": _of_classes,
     **{f"{name}_": count for name, count in _PLACED.items()}, "_index_put_impl_": _put,
     **{name: _copied(count) for name, count in _PLACED.items()},
 }  # fmt: skip
 """Functions that count operations which touch a part of an operand, by their names."""
+
+SEVERAL: dict[str, CounterOfSeveral] = {"_embedding_bag": _bags, "_embedding_bag_forward_only": _bags}
+"""Functions that count those with several results, by their names."""

@@ -14,9 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchemu.frontends.torch.device import classes, deferral, normalized, ranked, reduced, scaled, scans
+from torchemu.frontends.torch.device import (
+    classes,
+    deferral,
+    indexed,
+    listed,
+    normalized,
+    ranked,
+    reduced,
+    scaled,
+    scans,
+)
 from torchemu.frontends.torch.device.ground import context, go
-from torchemu.frontends.torch.device.indexed import PARTS
 from torchemu.frontends.torch.device.ways import (
     ALIKE,
     CHANNELS,
@@ -56,7 +65,7 @@ COPIES = frozenset({"clone", "_to_copy"})
 
 def counter(name: str) -> Counter:
     """Returns what counts an operation with one result, by its name."""
-    part = PARTS.get(name)
+    part = indexed.PARTS.get(name)
     if part is not None:
         return lambda args, out, nbytes: part(args, out)
     if name in OVERWRITES:
@@ -104,7 +113,7 @@ def whole(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
     return nbytes + written, elements, ALIKE if is_vectorized else STRIDED
 
 
-_SEVERAL = {**ranked.SEVERAL, **reduced.TWO, **classes.SEVERAL, **normalized.SEVERAL}
+_SEVERAL = {**indexed.SEVERAL, **ranked.SEVERAL, **reduced.TWO, **classes.SEVERAL, **normalized.SEVERAL}
 
 
 def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes: int, results: int) -> Counted:
@@ -126,11 +135,11 @@ def counted_several(op: Any, args: Sequence[Any], kwargs: dict[str, Any], nbytes
         way = CHANNELS_LAST if scaled.is_last(images) else CHANNELS
         return nbytes + results, elements if way is CHANNELS_LAST else _by_channels(images, False), way
     if results:
-        return nbytes + results, elements, ALIKE
-    written = [sum(map(size, deferral.tensors(args[at]))) for at in op.changes if at < len(args)]
-    if name in OVERWRITES:
-        nbytes -= written[0]
-    return nbytes + sum(written), elements, ALIKE
+        moved = nbytes + results
+    else:
+        written = [sum(map(size, deferral.tensors(args[at]))) for at in op.changes if at < len(args)]
+        moved = nbytes + sum(written) - (written[0] if name in OVERWRITES else 0)
+    return listed.counted(name, args, moved) if listed.is_of_lists(name) else (moved, elements, ALIKE)
 
 
 def _by_channels(images: Tensor, given: bool) -> int:
