@@ -60,7 +60,7 @@ class Program:
             code = self.recompile(Path(code.co_filename).read_bytes(), code.co_filename) or code
         main = types.ModuleType(name)
         main.__dict__.update(about, __builtins__=builtins)
-        sys.modules["__main__"] = sys.modules[name] = main
+        sys.modules["__main__"] = sys.modules["__mp_main__"] = main  # as after an import of multiprocessing
         exec(code, main.__dict__)
 
     def is_one_host(self) -> bool:
