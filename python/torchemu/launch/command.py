@@ -116,6 +116,8 @@ def _choose_torch(options: argparse.Namespace, program: Program) -> None:
 def _launch(options: argparse.Namespace, program: Program) -> Launch:
     """Returns how many ranks there are; without numbers, one for each SIP of the topology, or one for a program that is
     one host."""
+    if isinstance(program, programs.Shell) and (options.nproc_per_node or 1) * (options.nnodes or 1) > 1:
+        raise ValueError(f"{options.script} is a shell's script, which is run once: give --nproc-per-node 1, or none")
     nodes, sips = fabric.shape(options.topology)
     if not options.nproc_per_node and program.is_one_host():
         nodes = sips = 1
