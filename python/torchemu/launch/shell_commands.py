@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -30,6 +31,11 @@ NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 STARTED = "TORCHEMU_STARTED_BY"
 """The variable that has the numbers of the rank that started the shell."""
+
+OUTSIDE = (
+    " a rank outside of the simulation, with gloo and without devices: torchrun, torch.multiprocessing and "
+    "`torchemu run --nproc-per-node` start ranks inside"
+)
 
 _RANK = re.compile(r"--(local|global)?[-_]?rank(=|$)")
 _NEEDS_TORCH = re.compile(r"torch\b(?![-_.])")
@@ -148,9 +154,12 @@ def _run(folder: str, name: str, options: Sequence[str], rest: Sequence[str]) ->
     real = shutil.which(name, path=os.pathsep.join([*others, os.path.dirname(sys.executable)]))
     argv = [name, *rest]
     if name.startswith("python"):
-        found = arguments(argv)
-        if found is None and not is_of_rank(rest, os.environ, os.environ.get(STARTED, numbers(os.environ))):
-            found = of_torch(argv) or _of_text(argv)
+        launcher = arguments(argv)
+        found = launcher or of_torch(argv) or _of_text(argv)
+        started = os.environ.get(STARTED, numbers(os.environ))
+        if launcher is None and found is not None and is_of_rank(rest, os.environ, started):
+            print(f"torchemu: {shlex.join(argv)} is{OUTSIDE}", file=sys.stderr, flush=True)
+            os.execv(sys.executable, [sys.executable, *rest])
     elif name == TORCHRUN:
         found = list(rest)
     else:
@@ -177,8 +186,6 @@ def write(folder: Path, options: Sequence[str]) -> None:
 
 
 def _lines(folder: str, name: str, options: Sequence[str]) -> Iterator[str]:
-    import shlex
-
     yield "#!/bin/sh\n"
     words = [sys.executable, "-m", __name__, folder, name, str(len(options)), *options]
     yield f'exec {shlex.join(words)} "$@"\n'

@@ -28,11 +28,6 @@ _OF_SHELLS = frozenset(";&|<>$`\n(){}*?~")
 
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "zsh"})
 
-_OUTSIDE = (
-    " a rank outside of the simulation, with gloo and without devices: torchrun, torch.multiprocessing and "
-    "`torchemu run --nproc-per-node` start ranks inside"
-)
-
 
 class _Told:
     """Lines on standard error, each of which is written once."""
@@ -84,7 +79,7 @@ def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
                 if type(self) is subprocess.Popen and rank_programs.can_be_rank(kwargs):
                     rank_programs.RankProgram.begin(self, args, kwargs)
                     return
-                told.add(f"torchemu: the process that {_caller()} starts is{_OUTSIDE}")
+                told.add(f"torchemu: the process that {_caller()} starts is{shell_commands.OUTSIDE}")
             elif args is given and (made := _of_torch(args)) is not None:
                 args = _command(made, options)
             elif args is given and _is_of_shell(args, bool(kwargs.get("shell"))):
