@@ -183,11 +183,19 @@ class SharedAttributes:
             self._writes.pop((owner, name), None)
         elif last is None or last.process is process or _is_same(last.value, value):
             self._writes[owner, name] = _Write(process, runtime.current().rank, value, first)
+        elif _wraps_again(last, _inherited(owner, name) if first is _MISSING else first, value):
+            setattr(owner, name, last.value)
         else:
             raise RuntimeError(
                 f"{setter} sets {_named(owner)}.{name}, which it has set to something else for rank {last.rank}: "
                 f"installed packages set attributes for all ranks. --isolate {setter} gives each rank its own"
             )
+
+
+def _wraps_again(last: _Write, first: Any, value: Any) -> bool:
+    """Reports whether a value does around another rank's what that does around what was there first: each rank wraps
+    what it finds, where a process would find what was there first."""
+    return _is_same(last.value, value, frozenset({(id(first), id(last.value))}))
 
 
 def _inherited(owner: Any, name: str) -> Any:

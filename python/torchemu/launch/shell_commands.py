@@ -38,20 +38,38 @@ OUTSIDE = (
 )
 
 _RANK = re.compile(r"--(local|global)?[-_]?rank(=|$)")
-_NEEDS_TORCH = re.compile(r"torch\b(?![-_.])")
+_NAME = re.compile(r"[\w.-]+")
+"""A package's, with which what another one requires begins."""
 
 
 def names() -> set[str]:
     """Returns the names of Python, of launchers, and of the commands of packages that need PyTorch."""
     found = {TORCHRUN, "python", "python3", os.path.basename(sys.executable), *_SCRIPTS}
     for entry in importlib.metadata.entry_points(group="console_scripts"):
-        if entry.dist is not None and _needs_torch(entry.dist.requires or ()):
+        if entry.dist is not None and _is_of_torch(entry.dist.name):
             found.add(entry.name)
     return found
 
 
-def _needs_torch(requirements: Sequence[str]) -> bool:
-    return any(_NEEDS_TORCH.match(each) and "extra" not in each for each in requirements)
+def _is_of_torch(package: str) -> bool:
+    """Reports whether a package is PyTorch, or needs it, itself or by others."""
+    seen, left = {package}, [package]
+    while left:
+        required = _required(left.pop())
+        left += required - seen
+        seen |= required
+    return _TORCH in seen
+
+
+@functools.cache
+def _required(package: str) -> frozenset[str]:
+    """Returns the names of the packages that one requires; none where it is not installed."""
+    try:
+        required = importlib.metadata.requires(package) or ()
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return frozenset()
+    found = [_NAME.match(each) for each in required if "extra" not in each]
+    return frozenset(each[0] for each in found if each is not None)
 
 
 def numbers(environment: Mapping[str, str]) -> str:
@@ -116,15 +134,6 @@ def _script_of(module: str) -> str | None:
     finally:
         del sys.path[0]
     return None if spec is None or not spec.has_location else spec.origin
-
-
-@functools.cache
-def _is_of_torch(package: str) -> bool:
-    """Reports whether a package is PyTorch, or needs it."""
-    try:
-        return package == _TORCH or _needs_torch(importlib.metadata.requires(package) or ())
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return False
 
 
 def _imports_torch(modules: set[str]) -> bool:

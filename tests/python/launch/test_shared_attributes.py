@@ -108,6 +108,20 @@ class Own:
 
 def its_own(rank):
     Own.mine = rank
+
+def wraps(more):
+    inner = F.relu
+    def relu(x):
+        return inner(x) + more
+    F.relu = relu
+
+def wraps_another(more):
+    inner = F.silu
+    F.silu = lambda x: inner(x) + more
+
+def wraps_inherited():
+    inner = torch.nn.Linear.__repr__
+    torch.nn.Linear.__repr__ = lambda self: "<" + inner(self) + ">"
 """
 
 
@@ -146,12 +160,15 @@ def ran(folder: Path, calls: str, *flags: str) -> Outcome:
         "knows_itself(rank, 3, (torch.ones(2), rank))",
         "knows_itself(rank, 3, (torch.ones(2), 1))",
         "knows_itself(rank, 3, b=rank)",
+        "wraps_another(rank)",
     ],
 )
 def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
     outcome = ran(tmp_path, f"patching.{call}")
     assert outcome.status == 1
-    assert ".mine, which it has set to something else for rank 0: installed packages set" in outcome.err
+    assert (
+        ".silu" if "wraps" in call else ".mine"
+    ) + ", which it has set to something else for rank 0: installed packages set" in outcome.err
     assert "--isolate patching gives each rank its own" in outcome.err
 
 
@@ -167,6 +184,8 @@ def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
         "patching.extends(); print(torch.nn.Linear.listed == ['more', 'first'])",
         "print(patching.inherited_for_a_while(rank) == rank)",
         "patching.its_own(rank); print(True)",
+        "patching.wraps(3); dist.barrier(); print(F.relu(torch.ones(1)).item() == 4)",
+        "patching.wraps_inherited(); dist.barrier(); print(repr(torch.nn.Linear(1, 1)).count('<') == 1)",
         "patching.own(0 if rank else 0) if rank == 0 else None; dist.barrier(); print(F.mine(5) == 0)",
     ],
 )
