@@ -29,6 +29,9 @@ _SCRIPTS = ("accelerate", "deepspeed")
 NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 """Variables that are handed down to what is no rank, as they are."""
 
+PLAIN = "TORCHEMU_AS_PYTHON"
+"""The variable by which torchemu runs a program as Python would: without what torchrun tells its workers."""
+
 STARTED = "TORCHEMU_STARTED_BY"
 """The variable that has the numbers of the rank that started the shell."""
 
@@ -161,12 +164,13 @@ def _run(folder: str, name: str, options: Sequence[str], rest: Sequence[str]) ->
     path = os.environ.get("PATH", os.defpath)
     others = [each for each in path.split(os.pathsep) if each != folder]
     real = shutil.which(name, path=os.pathsep.join([*others, os.path.dirname(sys.executable)]))
-    argv = [name, *rest]
+    argv, is_plain = [name, *rest], name != TORCHRUN
     if name.startswith("python"):
-        launcher = arguments(argv)
-        found = launcher or of_torch(argv) or _of_text(argv)
+        found = arguments(argv)
+        is_plain = found is None
+        found = found or of_torch(argv) or _of_text(argv)
         started = os.environ.get(STARTED, numbers(os.environ))
-        if launcher is None and found is not None and is_of_rank(rest, os.environ, started):
+        if is_plain and found is not None and is_of_rank(rest, os.environ, started):
             print(f"torchemu: {shlex.join(argv)} is{OUTSIDE}", file=sys.stderr, flush=True)
             os.execv(sys.executable, [sys.executable, *rest])
     elif name == TORCHRUN:
@@ -174,6 +178,7 @@ def _run(folder: str, name: str, options: Sequence[str], rest: Sequence[str]) ->
     else:
         found = None if real is None else ["--nproc-per-node", "1", real, *rest]
     if found is not None:
+        os.environ.update({PLAIN: "1"} if is_plain else {})
         os.execv(sys.executable, [sys.executable, "-m", "torchemu", "run", *options, *found])
     if real is None:
         print(f"{name}: command not found", file=sys.stderr)

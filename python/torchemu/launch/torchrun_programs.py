@@ -81,6 +81,8 @@ def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
                     return
                 told.add(f"torchemu: the process that {_caller()} starts is{shell_commands.OUTSIDE}")
             elif args is given and (made := _of_torch(args)) is not None:
+                environment = kwargs.get("env")
+                kwargs["env"] = {**(os.environ if environment is None else environment), shell_commands.PLAIN: "1"}
                 args = _command(made, options)
             elif args is given and _is_of_shell(args, bool(kwargs.get("shell"))):
                 environment = kwargs.get("env")

@@ -231,3 +231,33 @@ def test_a_program_has_its_own_state_again_after_it_has_waited_for_processes(tmp
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", "own.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "torch.float32 True\n"), done.stderr
+
+
+STARTS_ITSELF = """
+import os, subprocess, sys
+import torch
+import torch.distributed as dist
+
+rank, size = int(os.environ.get("LOCAL_RANK", 0)), 3
+if "LOCAL_RANK" not in os.environ:
+    for other in range(1, size):
+        subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, "LOCAL_RANK": str(other)})
+    os.environ["LOCAL_RANK"] = "0"
+os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="29600", RANK=str(rank), WORLD_SIZE=str(size))
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+total = torch.full((2,), rank + 1.0, device="cuda")
+dist.all_reduce(total)
+print(rank, total.tolist(), total.device)
+dist.destroy_process_group()
+"""
+
+
+def test_a_program_starts_itself_for_each_other_rank(tmp_path):
+    """So Lightning does: Python runs the program, which is told no rank, and is the first."""
+    (tmp_path / "itself.py").write_text(STARTS_ITSELF)
+    (tmp_path / "start.sh").write_text("python itself.py\n")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "start.sh"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    expected = [f"{rank} [6.0, 6.0] cuda:{rank}" for rank in range(3)]
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, expected), done.stderr
