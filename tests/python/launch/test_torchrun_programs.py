@@ -223,3 +223,12 @@ def test_launchers_that_packages_install_are_started_once(tmp_path: Path, monkey
     made = torchrun_programs._instead(["accelerate", "launch", "train.py"], ["--torch", "real"], False)
     options = ["--torch", "real", "--nproc-per-node", "1", str(script)]
     assert made == [sys.executable, "-m", "torchemu", "run", *options, "launch", "train.py"]
+
+
+def test_torchemu_runs_where_a_rank_is_replaced_by_torchrun(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    call = "[sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', '3', 'worker.py', 'e']"
+    (tmp_path / "program.py").write_text(f"import os, sys\nos.execv(sys.executable, {call})\n")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, said(["e"])), done.stderr

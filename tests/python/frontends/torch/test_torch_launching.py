@@ -164,3 +164,20 @@ def test_a_shells_script_starts_the_older_launcher(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "start.sh", "2"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["0 3.0", "1 3.0"]), done.stderr
+
+
+UNGUARDED = """
+import runpy, sys
+print("once", flush=True)
+sys.argv = ["torchrun", "--nproc_per_node", "2", "older.py"]
+runpy.run_module("torch.distributed.run", run_name="__main__")
+"""
+
+
+def test_workers_of_torchrun_in_a_program_do_not_load_it(tmp_path: Path) -> None:
+    asked = "int(__import__('os').environ['LOCAL_RANK'])"
+    (tmp_path / "older.py").write_text(OLDER.replace("parser.parse_args().local_rank", asked))
+    (tmp_path / "program.py").write_text(UNGUARDED)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["0 3.0", "1 3.0", "once"]), done.stderr
