@@ -14,7 +14,10 @@ from torchemu.launch import shared_attributes
 
 PACKAGE = """
 import contextlib
+import sys
+import types
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
@@ -108,6 +111,27 @@ class Own:
 
 def its_own(rank):
     Own.mine = rank
+
+class Legacy:
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __enter__(self):
+        module = types.ModuleType("patching_legacy")
+        module.rank = self.rank
+        sys.modules["patching_legacy"] = module
+        F.legacy = self.rank
+
+    def __exit__(self, *error):
+        del sys.modules["patching_legacy"]
+        del F.legacy
+
+def within(rank):
+    with Legacy(rank):
+        dist.barrier()
+        found = sys.modules["patching_legacy"].rank == F.legacy == rank
+    dist.barrier()
+    return found and "patching_legacy" not in sys.modules and not hasattr(F, "legacy")
 
 def wraps(more):
     inner = F.relu
@@ -204,6 +228,11 @@ def test_what_context_managers_set_is_the_ranks_own(tmp_path: Path) -> None:
     print(patching.Own(5).made == 5 and F.relu is relu, hasattr(F, "before"))
     """
     assert lines(ran(tmp_path, textwrap.indent(textwrap.dedent(text), "    ").strip())) == ["True False"] * 2
+
+
+def test_modules_that_context_managers_name_are_the_ranks_own(tmp_path: Path) -> None:
+    """Each rank puts one of the same name into sys.modules, and takes it out while another one has its own."""
+    assert lines(ran(tmp_path, "print(patching.within(rank))")) == ["True", "True"]
 
 
 def test_what_is_set_on_builtins_is_the_ranks_own(tmp_path: Path) -> None:
