@@ -22,6 +22,7 @@ from torchemu import runtime
 from torchemu.launch import rank_programs, shell_commands
 from torchemu.launch.patches import current, replace
 from torchemu.runtime import program
+from torchemu.runtime.frames import is_installed
 
 _OF_SHELLS = frozenset(";&|<>$`\n(){}*?~")
 """Characters of commands that only a shell understands."""
@@ -163,9 +164,13 @@ def _is_of_rank(args: Any, environment: Mapping[Any, Any]) -> bool:
 
 
 def _of_torch(args: Any) -> list[str] | None:
-    """Returns the arguments of torchemu that run a script which imports PyTorch; None for another command."""
+    """Returns the arguments of torchemu that run a script of the program's which imports PyTorch; None for another
+    command: what packages start they talk to in their own way."""
     words = _words(args)
-    return None if words is None or "-m" in words else shell_commands.of_torch(words)
+    found = None if words is None else program.found_in(words)
+    if words is None or found is None or found[0] is program.Module or is_installed(os.path.abspath(found[1][0])):
+        return None
+    return shell_commands.of_torch(words)
 
 
 def _command(arguments: Sequence[str], options: Sequence[str]) -> list[str]:

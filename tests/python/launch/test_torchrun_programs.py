@@ -207,12 +207,16 @@ def test_a_program_that_imports_torch_has_devices_where_a_program_starts_it(tmp_
     (tmp_path / "no_torch.py").write_text(NO_TORCH)
     (tmp_path / "program.py").write_text(
         "import subprocess, sys\n"
-        "for name in ('alone.py', 'no_torch.py'):\n"
+        "for name in ('alone.py', 'no_torch.py', 'site-packages/worker.py'):\n"
         "    print(subprocess.run([sys.executable, name, 'x'], capture_output=True, text=True).stdout, end='')\n"
+    )
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages/worker.py").write_text(
+        "import sys\nprint('torchemu' in sys.modules)\nif 0: import torch\n"
     )
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout.splitlines()) == (0, ["1.0 ['x'] 1", "False ['x']"]), done.stderr
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["1.0 ['x'] 1", "False ['x']", "False"]), done.stderr
 
 
 def test_launchers_that_packages_install_are_started_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
