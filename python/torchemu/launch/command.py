@@ -23,6 +23,7 @@ from torchemu.launch import (
     mirroring,
     progress,
     schedule_switches,
+    shell_commands,
     stalls,
     torchrun_programs,
     tuner_notes,
@@ -116,6 +117,8 @@ def _choose_torch(options: argparse.Namespace, program: Program) -> None:
 def _launch(options: argparse.Namespace, program: Program) -> Launch:
     """Returns how many ranks there are; without numbers, one for each SIP of the topology, or one for a program that is
     one host."""
+    if isinstance(program, programs.Shell) and (options.nproc_per_node or 1) * (options.nnodes or 1) > 1:
+        raise ValueError(f"{options.script} is a shell's script, which is run once: give --nproc-per-node 1, or none")
     nodes, sips = fabric.shape(options.topology)
     if not options.nproc_per_node and program.is_one_host():
         nodes = sips = 1
@@ -143,6 +146,7 @@ class _Run:
     def __init__(self, options: argparse.Namespace, program: Program, launch: Launch, topology: str) -> None:
         self._options, self._program, self._launch, self._topology = options, program, launch, topology
         self._restarts = 0
+        self._is_plain = os.environ.pop(shell_commands.PLAIN, "") == "1" or isinstance(program, programs.Shell)
         try:
             self._logs = _log_files(options, launch.nproc)
         except OSError as error:
@@ -291,10 +295,14 @@ class _Run:
             with _told():
                 stack.close()
 
+    def _variables(self, rank: int) -> dict[str, str]:
+        """Returns what torchrun tells a worker; nothing where Python would run the program."""
+        return {} if self._is_plain else self._launch.variables(rank, self._restarts)
+
     def _tasks(self, world: runtime.World, isolation: Isolation, mirror: mirroring.Mirror | None) -> Tasks:
         acts = mirror.acts if mirror is not None else lambda rank: True
         processes = [
-            isolation.process(rank, self._launch.variables(rank, self._restarts)) if acts(rank) else None
+            isolation.process(rank, self._variables(rank)) if acts(rank) else None
             for rank in range(self._launch.world_size)
         ]
         tasks = Tasks(world.main, self._program.start, (), len(processes), processes, acts=acts)

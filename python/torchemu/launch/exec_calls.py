@@ -32,7 +32,10 @@ def _beside(real: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
             real(*((path, argv) if env is None else (path, argv, env)))
         sys.stdout.flush()
         sys.stderr.flush()
-        status = subprocess.run(list(argv), executable=path, env=env, close_fds=False, check=False).returncode
+        command, given = list(argv), {"executable": path}
+        if os.path.basename(os.fsdecode(path)) == os.path.basename(os.fsdecode(command[0])):
+            command, given = [path, *command[1:]], {}  # torchrun, say, in whose place torchemu runs
+        status = subprocess.run(command, env=env, close_fds=False, check=False, **given).returncode
         print(
             f"torchemu: rank {context.rank} was replaced by {os.fsdecode(path)}, at {_place()}; "
             f"it has ended with status {status}",

@@ -123,7 +123,7 @@ class Isolation:
             finder = Finder(self._rules, modules, self._set_orders is not None)
             for own in (Attributes, Environment, Descriptors):
                 own(self.exchanges).install(stack)
-            SharedAttributes().install(stack)
+            SharedAttributes(self.exchanges).install(stack)
             self._loggers = loggers.Loggers(self.exchanges, self._rules, self._outside)
             self._loggers.install(stack)
             caches.install(stack)

@@ -2,8 +2,8 @@
 
 An installed package is loaded once, and notes in its own variables what it has done. So what it sets counts for all
 ranks. A rank that sets another value than the one that another rank has set there gets an error. A context manager sets
-for its caller, and takes back: what is set there is the rank's own. So is what is set on builtins: print, by which the
-first rank alone is to be heard.
+for its caller, and takes back: what is set there is the rank's own, also where it is a module of a name. So is what is
+set on builtins: print, by which the first rank alone is to be heard.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ import contextlib
 import re
 import sys
 import types
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchemu import runtime
 from torchemu.launch import compiling, own_attributes
 from torchemu.launch.modules import variables
 from torchemu.launch.patches import current, replace
 
+if TYPE_CHECKING:
+    from torchemu.launch.process import Process
+
+_MODULES = "__torchemu_own_module__"
 _BEGINS, _HAS_SET, _SETATTR = "__torchemu_begins_to_set__", "__torchemu_has_set__", "__torchemu_shared_setattr__"
 _IMPORTS = re.compile(rb"\bimport\s+(\([^)]*\)|[^\n]*)")
 _STORES = re.compile(rb"\n[ \t]+(\w+)(?:\.\w+)+ *=(?!=)")
@@ -38,7 +43,7 @@ def compiled(source: bytes, file: str) -> types.CodeType | None:
         file: its path.
     """
     stored = {*_STORES.findall(source)} - {b"self", b"cls"}
-    calls = _CALLS.search(source) is not None
+    calls = _CALLS.search(source) is not None or b"sys.modules[" in source
     if not stored and not calls:
         return None
     imported = {name for names in _IMPORTS.findall(source) for name in _WORD.findall(names)}
@@ -83,13 +88,23 @@ class _Telling(ast.NodeTransformer):
         if self._depth and any(_root(target) in self._builtins for target in node.targets):
             return self._own(node, set())
         if self._arguments is not None:
-            return self._own(node, self._arguments)
+            return [*self._named_modules(node.targets), *_listed(self._own(node, self._arguments))]
         paths = [target for target in node.targets if isinstance(target, ast.Attribute) and self._is_others(target)]
         if not paths or not self._depth:
             return node
         self.found = True
         begins, ends = [[own_attributes.telling(path, call) for path in paths] for call in (_BEGINS, _HAS_SET)]
         return [*begins, node, *ends]
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        return node if self._arguments is None else [*self._named_modules(node.targets), node]
+
+    def _named_modules(self, targets: list[ast.expr]) -> list[ast.stmt]:
+        """Returns what says that a context manager puts modules into sys.modules, or takes them out."""
+        keys = [each.slice for each in targets if isinstance(each, ast.Subscript) and _is_modules(each.value)]
+        self.found = self.found or bool(keys)
+        calls = [ast.Expr(ast.Call(ast.Name(_MODULES, ast.Load()), [key], [])) for key in keys]
+        return [ast.fix_missing_locations(ast.copy_location(call, key)) for call, key in zip(calls, keys, strict=True)]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -111,6 +126,14 @@ class _Telling(ast.NodeTransformer):
         return _root(target) in self._roots
 
 
+def _listed(nodes: Any) -> list[ast.stmt]:
+    return nodes if isinstance(nodes, list) else [nodes]
+
+
+def _is_modules(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "modules" and _root(node) == "sys"
+
+
 def _root(target: ast.expr) -> str | None:
     """Returns the first of names with dots between them; None where it is something else."""
     while isinstance(target, ast.Attribute):
@@ -121,6 +144,8 @@ def _root(target: ast.expr) -> str | None:
 def _is_context(node: ast.FunctionDef) -> bool:
     """Returns whether a function is a context manager that keeps nothing in variables of the module: there it may note
     that all is done, and ranks share the note."""
+    if node.name in ("__enter__", "__exit__"):
+        return True
     named = any(ast.unparse(decorator).rpartition(".")[2] == "contextmanager" for decorator in node.decorator_list)
     return named and not any(isinstance(part, ast.Global) for part in ast.walk(node))
 
@@ -135,19 +160,43 @@ class _Write(NamedTuple):
 
 
 class SharedAttributes:
-    """The attributes that functions of packages have set in one run."""
+    """The attributes that functions of packages have set in one run.
 
-    def __init__(self) -> None:
+    Args:
+        exchanges: what is called when another rank goes on, with the processes.
+    """
+
+    def __init__(self, exchanges: list[Callable[[Process, Process], None]]) -> None:
+        self._exchanges = exchanges
         self._writes: dict[tuple[Any, str], _Write] = {}
         self._before: Any = None
+        self._modules: dict[str, Any] = {}  # by name: what ranks begin with
+        self._kept: dict[int, dict[str, Any]] = {}  # by the process's id: what it has, while others run
 
     def install(self, stack: contextlib.ExitStack) -> None:
         """Lets packages tell what they set, until the stack is closed."""
-        own = {_BEGINS: self._begins, _HAS_SET: self._has_set, _SETATTR: self._setattr}
+        own: dict[str, Callable[..., None]] = {_BEGINS: self._begins, _HAS_SET: self._has_set, _SETATTR: self._setattr}
+        own[_MODULES] = self._sets_module
         for name, function in own.items():
             # Packages stay loaded after the run, and their functions call these names.
             vars(builtins).setdefault(name, setattr if name == _SETATTR else _nothing)
             replace(stack, builtins, name, function)
+
+    def _sets_module(self, name: str) -> None:
+        """Notes that the running rank is about to put a module into sys.modules, or to take it out, for a while."""
+        if current() is not None and name not in self._modules:
+            if not self._modules:
+                self._exchanges.append(self._exchange)
+            self._modules[name] = sys.modules.get(name, _MISSING)
+
+    def _exchange(self, before: Process, after: Process) -> None:
+        """Puts a process's modules of these names in the place of another one's."""
+        self._kept[id(before)] = {name: sys.modules.get(name, _MISSING) for name in self._modules}
+        for name, module in {**self._modules, **self._kept.get(id(after), {})}.items():
+            if module is _MISSING:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = module
 
     def _begins(self, owner: Any, name: str) -> None:
         """Notes what is there before a statement. One that extends a list finds it as a first rank has found it."""
@@ -183,11 +232,19 @@ class SharedAttributes:
             self._writes.pop((owner, name), None)
         elif last is None or last.process is process or _is_same(last.value, value):
             self._writes[owner, name] = _Write(process, runtime.current().rank, value, first)
+        elif _wraps_again(last, _inherited(owner, name) if first is _MISSING else first, value):
+            setattr(owner, name, last.value)
         else:
             raise RuntimeError(
                 f"{setter} sets {_named(owner)}.{name}, which it has set to something else for rank {last.rank}: "
                 f"installed packages set attributes for all ranks. --isolate {setter} gives each rank its own"
             )
+
+
+def _wraps_again(last: _Write, first: Any, value: Any) -> bool:
+    """Reports whether a value does around another rank's what that does around what was there first: each rank wraps
+    what it finds, where a process would find what was there first."""
+    return _is_same(last.value, value, frozenset({(id(first), id(last.value))}))
 
 
 def _inherited(owner: Any, name: str) -> Any:
@@ -196,7 +253,7 @@ def _inherited(owner: Any, name: str) -> Any:
     return next((vars(kind)[name] for kind in kinds[1:] if name in vars(kind)), None)
 
 
-def _nothing(owner: Any, name: str) -> None:
+def _nothing(owner: Any, name: str = "") -> None:
     pass
 
 

@@ -1,8 +1,8 @@
 """Programs that ranks start as processes.
 
-In the place of torchrun torchemu runs, in a process, World and time of its own; shells find it by that name. Programs
-that are told their ranks are ranks of the World where the one that starts them is its only one; else they are processes
-of the system, and a line says so.
+In the place of torchrun, of other launchers, and of Python with a program that imports PyTorch torchemu runs, in a
+process, World and time of its own; shells find it by their names. Programs that are told their ranks are ranks of the
+World where the one that starts them is its only one; else they are processes of the system, and a line says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -20,24 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from torchemu import runtime
-from torchemu.launch import rank_programs
+from torchemu.launch import rank_programs, shell_commands
 from torchemu.launch.patches import current, replace
 from torchemu.runtime import program
+from torchemu.runtime.frames import is_installed
 
-_MODULE = "torch.distributed.run"
 _OF_SHELLS = frozenset(";&|<>$`\n(){}*?~")
 """Characters of commands that only a shell understands."""
 
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "zsh"})
-
-_OUTSIDE = (
-    " a rank outside of the simulation, with gloo and without devices: torchrun, torch.multiprocessing and "
-    "`torchemu run --nproc-per-node` start ranks inside"
-)
-_NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-"""Variables that are handed down to what is no rank, as they are."""
-
-_RANK = re.compile(r"--(local|global)?[-_]?rank(=|$)")
 
 
 class _Told:
@@ -54,7 +44,7 @@ class _Told:
 
 
 class _Folder:
-    """A folder in which torchemu has torchrun's name, made when a rank first starts a shell.
+    """A folder in which torchemu has the names of launchers and of Python, made when a rank first starts a shell.
 
     Args:
         stack: it is there until this one is closed.
@@ -66,14 +56,12 @@ class _Folder:
         self._made = ""
 
     def put_first(self, environment: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Returns an environment in which the name is looked for there first."""
+        """Returns an environment in which names are looked for there first."""
         if not self._made:
             self._made = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="torchemu-"))
-            command = Path(self._made, "torchrun")
-            line = shlex.join(_command([], self._options))
-            command.write_text(f'#!/bin/sh\nexec {line} "$@"\n', encoding="utf-8")
-            command.chmod(0o755)
-        return {**environment, "PATH": os.pathsep.join([self._made, environment.get("PATH", os.defpath)])}
+            shell_commands.write(Path(self._made), self._options)
+        path = os.pathsep.join([self._made, environment.get("PATH", os.defpath)])
+        return {**environment, "PATH": path, shell_commands.STARTED: shell_commands.numbers(os.environ)}
 
 
 def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
@@ -92,7 +80,11 @@ def install(stack: contextlib.ExitStack, options: Sequence[str]) -> None:
                 if type(self) is subprocess.Popen and rank_programs.can_be_rank(kwargs):
                     rank_programs.RankProgram.begin(self, args, kwargs)
                     return
-                told.add(f"torchemu: the process that {_caller()} starts is{_OUTSIDE}")
+                told.add(f"torchemu: the process that {_caller()} starts is{shell_commands.OUTSIDE}")
+            elif args is given and (made := _of_torch(args)) is not None:
+                environment = kwargs.get("env")
+                kwargs["env"] = {**(os.environ if environment is None else environment), shell_commands.PLAIN: "1"}
+                args = _command(made, options)
             elif args is given and _is_of_shell(args, bool(kwargs.get("shell"))):
                 environment = kwargs.get("env")
                 kwargs["env"] = folder.put_first(os.environ if environment is None else environment)
@@ -107,15 +99,16 @@ def _with_path(system: Callable[[Any], int], folder: _Folder) -> Callable[[Any],
     def call(command: Any) -> int:
         if current() is None:
             return system(command)
-        before = os.environ.get("PATH")
+        before = {name: os.environ.get(name) for name in ("PATH", shell_commands.STARTED)}
         os.environ.update(folder.put_first(os.environ))
         try:
             return system(command)
         finally:
-            if before is None:
-                del os.environ["PATH"]
-            else:
-                os.environ["PATH"] = before
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
     return call
 
@@ -126,13 +119,13 @@ def _instead(args: Any, options: Sequence[str], shell: bool) -> Any:
         if not shell or not _OF_SHELLS.isdisjoint(args):
             return args
         try:
-            found = _arguments(shlex.split(args))
+            found = shell_commands.arguments(shlex.split(args))
         except ValueError:
             return args
         return args if found is None else shlex.join(_command(found, options))
     if shell or not isinstance(args, list | tuple):
         return args
-    found = _arguments([os.fsdecode(each) for each in args])
+    found = shell_commands.arguments([os.fsdecode(each) for each in args])
     return args if found is None else _command(found, options)
 
 
@@ -154,32 +147,31 @@ def _caller() -> str:
     return runtime.place_of(frame)
 
 
+def _words(args: Any) -> list[str] | None:
+    """Returns the words of a command that runs a script of Python's; None where it is another one."""
+    if not isinstance(args, list | tuple) or len(args) < 2:
+        return None
+    words = [os.fsdecode(each) for each in args]
+    is_python = os.path.basename(words[0]).startswith("python")
+    return words if is_python and program.found_in(words) is not None else None
+
+
 def _is_of_rank(args: Any, environment: Mapping[Any, Any]) -> bool:
     """Reports whether a command runs a script of Python's that is told its rank."""
-    if not isinstance(args, list | tuple) or len(args) < 2:
-        return False
-    name, *rest = (os.fsdecode(each) for each in args)
-    if not os.path.basename(name).startswith("python") or program.found_in([name, *rest]) is None:
-        return False
-    return any(map(_RANK.match, rest)) or any(
-        environment.get(name, os.environ.get(name)) != os.environ.get(name) for name in _NUMBERS
-    )
+    words = _words(args)
+    started = shell_commands.numbers(os.environ)
+    return words is not None and shell_commands.is_of_rank(words[1:], {**os.environ, **environment}, started)
+
+
+def _of_torch(args: Any) -> list[str] | None:
+    """Returns the arguments of torchemu that run a script of the program's which imports PyTorch; None for another
+    command: what packages start they talk to in their own way."""
+    words = _words(args)
+    found = None if words is None else program.found_in(words)
+    if words is None or found is None or found[0] is program.Module or is_installed(os.path.abspath(found[1][0])):
+        return None
+    return shell_commands.of_torch(words)
 
 
 def _command(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "torchemu", "run", *options, *arguments]
-
-
-def _arguments(argv: Sequence[str]) -> list[str] | None:
-    """Returns the arguments of torchrun, or a launcher's module and its own; None where it is another program."""
-    name = os.path.basename(argv[0]) if argv else ""
-    if name == "torchrun":
-        return list(argv[1:])
-    if name.startswith("python") and _MODULE in argv:
-        at = argv.index(_MODULE)
-        if argv[at - 1] == "-m" and all(each.startswith("-") for each in argv[1:at]):
-            return list(argv[at + 1 :])
-    found = program.found_in(argv) if argv and name.startswith("python") else None
-    if found is not None and found[0] is program.Module and found[1][0] in program.LAUNCHERS:
-        return ["-m", *found[1]]
-    return None

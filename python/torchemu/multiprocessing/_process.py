@@ -125,8 +125,14 @@ class _Batch(Ranks):
         self.processes.append(process)
 
     def _begin(self) -> Tasks:
-        calls = [_call_of(process) for process in self.processes]
-        return tasks_of(self.parent, (_run_one, calls), len(calls), lambda: self._births, together=False)
+        beside = self.parent.meets == len(self.processes) + 1
+        calls, births = [_call_of(process) for process in self.processes], self._births
+        if beside:
+            calls, births = [None, *calls], [births[0], *births]
+            for process in self.processes:
+                process._rank += 1
+        given = (_run_one, calls)
+        return tasks_of(self.parent, given, len(calls), lambda: births, together=False, beside=beside)
 
     def advance(self, until: int = 0, enough: Callable[[], bool] | None = None) -> None:
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended. Prints what went
@@ -136,7 +142,7 @@ class _Batch(Ranks):
             self.parent.unjoined = (self,)
         failures = self.begun().failures
         for failure in failures[self._reported :]:
-            process, error = self.processes[failure.rank], failure.exception
+            process, error = self.process_of(failure.rank), failure.exception
             title = "" if isinstance(process, ProgramProcess) else f"Process {process.name}:\n"
             if isinstance(error, Aborted):
                 print(f"{title}{type(error.reason).__name__}: {error.reason}", file=sys.stderr)
@@ -195,8 +201,8 @@ def current_process() -> RankProcess | MainProcess:
     if helper is not None:
         return helper.process
     context = runtime.current()
-    ranks = context.tasks.shared.get(Ranks) if context.tasks is not None else None
-    return MainProcess(context) if ranks is None else ranks.processes[context.rank]
+    ranks = context.tasks.shared.get((Ranks, context.tasks)) if context.tasks is not None else None
+    return MainProcess(context) if ranks is None else ranks.process_of(context.rank)
 
 
 def parent_process() -> RankProcess | MainProcess | None:

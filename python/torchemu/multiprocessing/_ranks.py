@@ -47,9 +47,9 @@ class Ranks:
         """Them, begun if they have not been."""
         if self.tasks is None:
             self.tasks = self._start()
-            self.tasks.shared[Ranks] = self
-            for process, context in zip(self.processes, self.tasks.contexts, strict=True):
-                context.pid = process.number
+            self.tasks.shared[Ranks, self.tasks] = self
+            for process in self.processes:
+                self.tasks.contexts[process._rank].pid = process.number
         return self.tasks
 
     @property
@@ -59,9 +59,13 @@ class Ranks:
 
     def context_of(self, pid: int) -> runtime.Context | None:
         """Returns the context of the rank whose process has this number; None where there is no such one."""
-        own = (rank for rank, process in enumerate(self.processes) if process.number == pid and not process.is_joined)
+        own = (each._rank for each in self.processes if each.number == pid and not each.is_joined)
         rank = next(own, None)
         return None if rank is None else self.begun().contexts[rank]
+
+    def process_of(self, rank: int) -> RankProcess:
+        """Returns the process that a rank is."""
+        return next(process for process in self.processes if process._rank == rank)
 
     def leave_running(self, at_exit: bool = True) -> None:
         """Lets them run whenever the program waits; at_exit also to their end when it ends."""
@@ -143,6 +147,7 @@ def tasks_of(
     nprocs: int,
     births: Callable[[], Sequence[Any]],
     together: bool = True,
+    beside: bool = False,
 ) -> Tasks:
     """The ranks that a program starts.
 
@@ -152,6 +157,7 @@ def tasks_of(
         nprocs: how many.
         births: says what the process of each begins with, where they have processes.
         together: whether they are unwound when one of them fails.
+        beside: the first is the parent itself, which runs already.
 
     Raises:
         RuntimeError: the program is one of several ranks itself.
@@ -168,7 +174,10 @@ def tasks_of(
     if parent.process is not None:
         fn, processes = parent.process.spawned(call, births())
         args = ()
-    tasks = Tasks(parent, _ended_by_interrupts(fn) if together else fn, args, nprocs, processes, together)
+    function, acts = _ended_by_interrupts(fn) if together else fn, lambda rank: rank > 0 or not beside
+    tasks = Tasks(parent, function, args, nprocs, processes, together, acts)
+    if beside:
+        tasks.stand_beside()
     hand_down(tasks.contexts)
     return tasks
 

@@ -81,6 +81,17 @@ def start_processes(
     """Acts as spawn, for any way of starting processes. Those that are forked find the parent's values in the variables
     of the main program."""
     get_context(start_method)  # says whether there is such a way
+    return _started(fn, args, nprocs, join, daemon, start_method)
+
+
+def start_programs(fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int) -> None:
+    """Acts as spawn, of processes that run another program: they do not load the main one first."""
+    _started(fn, args, nprocs, True, False, "program")
+
+
+def _started(
+    fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, join: bool, daemon: bool, start_method: str
+) -> ProcessContext | None:
     if not isinstance(nprocs, int):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = runtime.current()

@@ -53,6 +53,9 @@ class Kind(Protocol):
     def runs(self, fiber: Any) -> bool:
         """Reports whether it is this one's turn. Who asks may be the main thread, as it hears of Ctrl-C."""
 
+    def go_on(self) -> None:
+        """Tells the running one that it is another rank from now on."""
+
     def thread(self) -> int:
         """Returns the number of the thread whose turn it is. Who asks may be another thread."""
 
@@ -91,6 +94,9 @@ class Greenlets:
     def runs(self, fiber: Any) -> bool:
         """Compares it with the running greenlet."""
         return greenlet.getcurrent() is fiber
+
+    def go_on(self) -> None:
+        """Does nothing."""
 
     def thread(self) -> int:
         """The greenlets' thread."""
@@ -146,6 +152,10 @@ class Threads:
     def runs(self, fiber: Any) -> bool:
         """Compares it with the thread whose turn it is."""
         return self.active == fiber.ident
+
+    def go_on(self) -> None:
+        """Calls what each does that goes on."""
+        self.enter(_thread.get_ident())
 
     def thread(self) -> int:
         """The number of the one whose turn it is."""

@@ -88,7 +88,8 @@ def _ended_without(context: runtime.Context, group: _Made, kind: Hashable) -> li
         return []
     footprints.use(kind)
     footprints.use(footprints.ENDS)
-    return [r for r in group.of if r not in group.makers and (r == context.rank or tasks.exit_codes[r] == 0)]
+    codes = dict(enumerate(tasks.exit_codes))
+    return [r for r in group.of if r not in group.makers and (r == context.rank or codes.get(r) == 0)]
 
 
 def note_call(key: object, label: str, members: Sequence[int], of: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""The program of a run: a script, or a module that is run with -m."""
+"""The program of a run: a script, a module that is run with -m, or a shell's script."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import pkgutil
 import re
 import runpy
+import subprocess
 import sys
 import types
 import zipfile
@@ -60,7 +61,7 @@ class Program:
             code = self.recompile(Path(code.co_filename).read_bytes(), code.co_filename) or code
         main = types.ModuleType(name)
         main.__dict__.update(about, __builtins__=builtins)
-        sys.modules["__main__"] = sys.modules[name] = main
+        sys.modules["__main__"] = sys.modules["__mp_main__"] = main  # as after an import of multiprocessing
         exec(code, main.__dict__)
 
     def is_one_host(self) -> bool:
@@ -176,14 +177,48 @@ class Folder(Script):
         return self._folder
 
 
-def program(argv: Sequence[str]) -> Script:
+class Shell(Program):
+    """A script of a shell, which starts the programs that have ranks.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        super().__init__(argv)
+        self._shell = _first_words(argv[0]) or ["sh"]
+
+    def is_one_host(self) -> bool:
+        """True."""
+        return True
+
+    def start(self, rank: int) -> None:
+        """Runs it to its end, whose status is the rank's."""
+        status = subprocess.run([*self._shell, *self.argv]).returncode
+        if status:
+            sys.exit(status)
+
+
+_SHELL = re.compile(rb"#!\s*(\S*/env\s+)?(?P<words>\S*\b(a|ba|da|k|z)?sh\b[^\r\n]*)")
+"""The first line of a shell's script."""
+
+
+def _first_words(file: str) -> list[str]:
+    """Returns the words of a script's first line that name its shell; none where it names another program, or none."""
+    with open(file, "rb") as opened:
+        found = _SHELL.match(opened.readline(256))
+    return [] if found is None else os.fsdecode(found["words"]).split()
+
+
+def program(argv: Sequence[str]) -> Program:
     """Returns the program of a command line, whose first word is the name of a file or of a folder.
 
     Raises:
         OSError, SyntaxError, ImportError: see Script and Folder.
     """
-    is_folder = os.path.isdir(argv[0]) or zipfile.is_zipfile(argv[0])
-    return Folder(argv) if is_folder else Script(argv)
+    if os.path.isdir(argv[0]) or zipfile.is_zipfile(argv[0]):
+        return Folder(argv)
+    return Shell(argv) if argv[0].endswith(".sh") or _first_words(argv[0]) else Script(argv)
 
 
 _FLAGS = re.compile(r"-[bBdEiIOqsSuvP]+")

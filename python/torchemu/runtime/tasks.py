@@ -72,6 +72,7 @@ class Tasks:
         live: how many have not ended.
         ended: whether all have ended.
         contexts: those of the ranks.
+        is_beside: the first place is their parent's, which meets them as the rank of that number.
         grace: picoseconds that ranks may go on after one has failed; None is until they wait.
         when_failed: what is called with the failures, if there are any, before what is left is ended.
         loop: the fiber that decides who runs.
@@ -120,9 +121,16 @@ class Tasks:
         self.contexts = [runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
         self._greenlets = [self._fibers.new(self._body, self.loop) for _ in range(nprocs)]
         self.live = nprocs
+        self.is_beside = False
         for rank in range(nprocs):
             if not acts(rank):
                 self._exited(rank, 0)
+
+    def stand_beside(self) -> None:
+        """Leaves the first place to the parent: what the ranks find, and nobody else does, is the parent's, too."""
+        self.is_beside = True
+        self.exit_codes[0] = None
+        self.shared = self._parent.own if self._parent.tasks is None else self._parent.tasks.shared
 
     def run(self) -> None:
         """Runs all ranks to their end."""
@@ -148,7 +156,7 @@ class Tasks:
         finally:
             if over:
                 self._end()
-            runtime.switch_to(before)
+            self._return_to(before)
 
     def takes(self, interrupt: BaseException) -> bool:
         """Reports whether Ctrl-C is not to be raised here and now: while a thread of a rank runs it is for the rank's
@@ -186,7 +194,12 @@ class Tasks:
             self._greenlets[rank].throw(greenlet.GreenletExit)
             self._failed(rank, error)
             self._exited(rank, _exit_code(error))
-        runtime.switch_to(before)
+        self._return_to(before)
+
+    def _return_to(self, context: runtime.Context | None) -> None:
+        """Goes on with who has let ranks run, on the loop's thread: what it has of its own is in place again."""
+        runtime.switch_to(context)
+        self._fibers.go_on()
 
     def doom(self, rank: int, error: BaseException) -> None:
         """Kills a rank as soon as the task that is running waits."""

@@ -360,6 +360,7 @@ class Context:
         threads: those that it has besides; None before the first.
         unissued: puts what a front end has put together, and not issued yet, on the current stream; None: nothing is.
         is_host: it is the host's program that runs, and not a device program on its behalf; see language.inside.
+        meets: how many processes meet at the store that it has opened last, itself among them; 0 where it is not said.
     """
 
     is_host = True
@@ -395,6 +396,7 @@ class Context:
         self.inherited: Any = parent.of_ranks() if parent is not None else None
         self.group: Any = None
         self.streams = 0  # others than the default one
+        self.meets = 0
         self.unissued: Callable[[], None] | None = None
         self._stream: int = go.DefaultStream(world.handle, rank)
         self._host_stream = 0

@@ -14,7 +14,10 @@ from torchemu.launch import shared_attributes
 
 PACKAGE = """
 import contextlib
+import sys
+import types
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
@@ -108,6 +111,41 @@ class Own:
 
 def its_own(rank):
     Own.mine = rank
+
+class Legacy:
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __enter__(self):
+        module = types.ModuleType("patching_legacy")
+        module.rank = self.rank
+        sys.modules["patching_legacy"] = module
+        F.legacy = self.rank
+
+    def __exit__(self, *error):
+        del sys.modules["patching_legacy"]
+        del F.legacy
+
+def within(rank):
+    with Legacy(rank):
+        dist.barrier()
+        found = sys.modules["patching_legacy"].rank == F.legacy == rank
+    dist.barrier()
+    return found and "patching_legacy" not in sys.modules and not hasattr(F, "legacy")
+
+def wraps(more):
+    inner = F.relu
+    def relu(x):
+        return inner(x) + more
+    F.relu = relu
+
+def wraps_another(more):
+    inner = F.silu
+    F.silu = lambda x: inner(x) + more
+
+def wraps_inherited():
+    inner = torch.nn.Linear.__repr__
+    torch.nn.Linear.__repr__ = lambda self: "<" + inner(self) + ">"
 """
 
 
@@ -146,12 +184,15 @@ def ran(folder: Path, calls: str, *flags: str) -> Outcome:
         "knows_itself(rank, 3, (torch.ones(2), rank))",
         "knows_itself(rank, 3, (torch.ones(2), 1))",
         "knows_itself(rank, 3, b=rank)",
+        "wraps_another(rank)",
     ],
 )
 def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
     outcome = ran(tmp_path, f"patching.{call}")
     assert outcome.status == 1
-    assert ".mine, which it has set to something else for rank 0: installed packages set" in outcome.err
+    assert (
+        ".silu" if "wraps" in call else ".mine"
+    ) + ", which it has set to something else for rank 0: installed packages set" in outcome.err
     assert "--isolate patching gives each rank its own" in outcome.err
 
 
@@ -167,6 +208,8 @@ def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
         "patching.extends(); print(torch.nn.Linear.listed == ['more', 'first'])",
         "print(patching.inherited_for_a_while(rank) == rank)",
         "patching.its_own(rank); print(True)",
+        "patching.wraps(3); dist.barrier(); print(F.relu(torch.ones(1)).item() == 4)",
+        "patching.wraps_inherited(); dist.barrier(); print(repr(torch.nn.Linear(1, 1)).count('<') == 1)",
         "patching.own(0 if rank else 0) if rank == 0 else None; dist.barrier(); print(F.mine(5) == 0)",
     ],
 )
@@ -185,6 +228,11 @@ def test_what_context_managers_set_is_the_ranks_own(tmp_path: Path) -> None:
     print(patching.Own(5).made == 5 and F.relu is relu, hasattr(F, "before"))
     """
     assert lines(ran(tmp_path, textwrap.indent(textwrap.dedent(text), "    ").strip())) == ["True False"] * 2
+
+
+def test_modules_that_context_managers_name_are_the_ranks_own(tmp_path: Path) -> None:
+    """Each rank puts one of the same name into sys.modules, and takes it out while another one has its own."""
+    assert lines(ran(tmp_path, "print(patching.within(rank))")) == ["True", "True"]
 
 
 def test_what_is_set_on_builtins_is_the_ranks_own(tmp_path: Path) -> None:

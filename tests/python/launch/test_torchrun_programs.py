@@ -144,3 +144,95 @@ def test_it_gives_each_rank_the_packages_that_the_run_isolates(tmp_path: Path) -
     command = [sys.executable, "-m", "torchemu", "run", *flags, "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert sorted(done.stdout.split()) == ["[0]", "[1]"], done.stderr
+
+
+COMMANDS = """#!/bin/bash
+set -e
+N=$1
+python3 -u -m torch.distributed.run --nproc_per_node $N worker.py run
+torchrun --nproc_per_node $N worker.py torchrun
+python alone.py a
+python -m alone b
+python -c "import torch; print(torch.ones(2, device='ahbm').tolist())" c
+python -c "import sys; print('torchemu' in sys.modules, sys.argv[1:])" d
+RANK=1 WORLD_SIZE=2 python alone.py e || echo outside
+python no_torch.py f
+exit $2
+"""
+
+ALONE = """
+import os, sys, torch
+print(torch.ones(1, device="ahbm").item(), sys.argv[1:], os.environ.get("WORLD_SIZE"))
+"""
+
+NO_TORCH = "import sys\nprint('torchemu' in sys.modules, sys.argv[1:])\n"
+
+
+def expected_of_commands(number: int) -> list[str]:
+    ranks = [
+        f"{rank} {number} {[how]} {[float(number * (number + 1) // 2)] * 2}"
+        for how in ("run", "torchrun")
+        for rank in range(number)
+    ]
+    others = ["1.0 ['a'] None", "1.0 ['b'] None", "[1.0, 1.0]", "False ['d']", "outside", "False ['f']"]
+    return sorted([*ranks, *others])
+
+
+@pytest.mark.parametrize(("first", "name"), [("#!/bin/bash", "start.sh"), ("#!/usr/bin/env bash", "start")])
+def test_a_shells_script_is_a_program_whose_commands_have_ranks(tmp_path: Path, first: str, name: str) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    (tmp_path / "alone.py").write_text(ALONE)
+    (tmp_path / "no_torch.py").write_text(NO_TORCH)
+    (tmp_path / name).write_text(COMMANDS.replace("#!/bin/bash", first))
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", name, "2", "0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == expected_of_commands(2)
+
+
+def test_a_shells_script_ends_by_its_status_and_is_run_once(tmp_path: Path) -> None:
+    (tmp_path / "ends.sh").write_text("exit $1\n")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy"]
+    done = subprocess.run([*command, "ends.sh", "7"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "exitcode  : 7" in done.stderr
+    several = [*command, "--nproc-per-node", "2", "ends.sh", "0"]
+    done = subprocess.run(several, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "ends.sh is a shell's script, which is run once: give --nproc-per-node 1, or none" in done.stderr
+
+
+def test_a_program_that_imports_torch_has_devices_where_a_program_starts_it(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(ALONE)
+    (tmp_path / "no_torch.py").write_text(NO_TORCH)
+    (tmp_path / "program.py").write_text(
+        "import subprocess, sys\n"
+        "for name in ('alone.py', 'no_torch.py', 'site-packages/worker.py'):\n"
+        "    print(subprocess.run([sys.executable, name, 'x'], capture_output=True, text=True).stdout, end='')\n"
+    )
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages/worker.py").write_text(
+        "import sys\nprint('torchemu' in sys.modules)\nif 0: import torch\n"
+    )
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["1.0 ['x'] 1", "False ['x']", "False"]), done.stderr
+
+
+def test_launchers_that_packages_install_are_started_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "accelerate"
+    script.write_text(f"#!{sys.executable}\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    made = torchrun_programs._instead(["accelerate", "launch", "train.py"], ["--torch", "real"], False)
+    options = ["--torch", "real", "--nproc-per-node", "1", str(script)]
+    assert made == [sys.executable, "-m", "torchemu", "run", *options, "launch", "train.py"]
+
+
+def test_torchemu_runs_where_a_rank_is_replaced_by_torchrun(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    call = "[sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', '3', 'worker.py', 'e']"
+    (tmp_path / "program.py").write_text(f"import os, sys\nos.execv(sys.executable, {call})\n")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "1", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, said(["e"])), done.stderr

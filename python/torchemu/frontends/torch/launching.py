@@ -14,6 +14,7 @@ from typing import Any
 from torchemu import multiprocessing, runtime
 from torchemu.frontends.torch.session import Session
 from torchemu.multiprocessing._errors import SpawnExitException
+from torchemu.multiprocessing.spawn import start_programs
 from torchemu.runtime import program
 from torchemu.runtime.environ import Launch
 from torchemu.runtime.rank_local import RankLocal
@@ -55,7 +56,10 @@ def _launching(api: Any) -> Callable[[Any, Any, list[Any]], dict[int, Any]]:
             launch, virtual = _launch(config), getattr(config, "virtual_local_rank", False)
             given = (launch, attempt, virtual, entrypoint, args, results)
             try:
-                multiprocessing.start_processes(_work, given, nproc, start_method=config.start_method)
+                if callable(entrypoint):
+                    multiprocessing.start_processes(_work, given, nproc, start_method=config.start_method)
+                else:
+                    start_programs(_work, given, nproc)
             except multiprocessing.SpawnException as error:
                 if attempt == config.max_restarts:
                     raise api.ChildFailedError(name, _failures(error)) from error

@@ -109,7 +109,12 @@ def default(name: str, store: dist.Store, rank: int, size: int, is_parted: bool 
     """The default group that this rank and the others make: see shared and of_default_group."""
     era = _era.get()
     era.clear()
-    made = shared(name, of_default_group(store, rank, size), is_parted=is_parted)
+    ranks = of_default_group(store, rank, size)
+    if _world_ranks.get():  # they may have made others before, and not all of them as many
+        if rank == 0:
+            store.set("torchemu/made", str(_made.get()[name,]))
+        _made.get()[name,] = int(store.get("torchemu/made"))
+    made = shared(name, ranks, is_parted=is_parted)
     era.append(made.key)
     return made
 
@@ -141,7 +146,8 @@ def of_default_group(store: dist.Store, rank: int, size: int) -> range:
     context = runtime.current()
     known = _world_ranks.get()
     known.clear()
-    if rank != context.rank or context.tasks is None or size != context.tasks.nprocs:
+    tasks = context.tasks
+    if tasks is None or (rank, size, False) != (context.rank, tasks.nprocs, tasks.is_beside):
         known.extend(met(store, rank, size))
         if len({*known}) < size:
             raise NotImplementedError(

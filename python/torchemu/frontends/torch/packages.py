@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dis
+import functools
 import importlib
 import importlib.machinery
 import inspect
@@ -21,11 +22,12 @@ import operator
 import re
 import sys
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torchemu import runtime
-from torchemu.frontends.torch import rank_constants, singletons
+from torchemu.frontends.torch import rank_constants, singletons, yaml_classes
 from torchemu.frontends.torch.first_loads import FirstLoads
 from torchemu.frontends.torch.rank_constants import Constant
 from torchemu.frontends.torch.registers import Registries
@@ -41,6 +43,20 @@ SETTING = (
 """Packages of which only those are exchanged that functions set: what else is in their modules is filled by imports."""
 
 ATTRIBUTES = {
+    "loguru": (
+        ("logger._core", "activation_list"),
+        ("logger._core", "activation_none"),
+        ("logger._core", "enabled"),
+        ("logger._core", "extra"),
+        ("logger._core", "handlers"),
+        ("logger._core", "handlers_count"),
+        ("logger._core", "levels"),
+        ("logger._core", "levels_ansi_codes"),
+        ("logger._core", "levels_lookup"),
+        ("logger._core", "min_level"),
+        ("logger._core", "patcher"),
+    ),
+    "matplotlib._pylab_helpers": (("Gcf", "figs"),),
     "omegaconf.omegaconf": (("BaseContainer", "_resolvers"), ("Config", "_resolvers")),  # the second is version 1's
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
     "torch.autograd.graph": (("", "_allow_mutation_on_saved_tensors_enabled"),),
@@ -104,6 +120,7 @@ _SETS = re.compile(_one_of(*_INSTRUCTIONS))
 _STORES = re.compile(_one_of(*_LOADS) + rb"\0*" + _one_of("STORE_ATTR", "COPY"))  # 0 are an instruction's caches
 _STORES_OWN = re.compile(_one_of(*_LOADS, *_LOADS_OWN) + rb"\0*" + _one_of("STORE_ATTR", "COPY"))
 _CONTAINERS = (dict, list, set)
+_COPIED = (*_CONTAINERS, OrderedDict)
 _PLAIN = (int, float, bool, str, type(None))
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
 
@@ -178,7 +195,7 @@ def _package(module: str) -> str:
 
 
 def _copied(value: Any) -> Any:
-    return copy.copy(value) if type(value) in _CONTAINERS else value
+    return copy.copy(value) if type(value) in _COPIED else value
 
 
 _lasting: dict[tuple[int, str], Variable | Constant] = {}
@@ -269,6 +286,12 @@ class Variables:
         for kind, name in ATTRIBUTES.get(module.__name__, ()):
             with contextlib.suppress(AttributeError):
                 self._all.append(Variable(operator.attrgetter(kind)(module) if kind else module, name))
+
+    def note_one(self, owner: Any, name: str) -> None:
+        """Notes an attribute, where it is not noted; of an installed package's, which stays loaded when a run ends."""
+        if (id(owner), name) not in _lasting:
+            variable = _lasting[id(owner), name] = Variable(owner, name)
+            self._all.append(variable)
 
     def note_names(self, names: Mapping[types.ModuleType, Sequence[str]]) -> None:
         """Notes variables of modules."""
@@ -484,6 +507,7 @@ def install(run: Session, first: FirstLoads) -> None:
         first: notes what loading sets beside variables of modules.
     """
     variables, registries = Variables(_lasting.values()), Registries()
+    run.on_load[yaml_classes.MODULE] = functools.partial(yaml_classes.separate, run, variables.note_one)
     for name in ATTRIBUTES:
         if name in sys.modules:
             variables.note_attributes(sys.modules[name])

@@ -8,6 +8,7 @@ is what modules enter that each rank loads for itself, which shows when the seco
 from __future__ import annotations
 
 import contextlib
+import dis
 import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
@@ -94,6 +95,9 @@ class Registries:
         self._tables = [*_lasting.values()]
         self._loaded: dict[str, runtime.Context | None] = {}  # by which rank
         self._apart: set[str] = set()  # modules that each rank loads for itself
+        self._entries: list[dict[Any, Any]] = []  # the tables', and how many of each are everybody's
+        self._shared: list[int] = []
+        self._are_own = True  # a rank may have some of its own
 
     def note(self, module: types.ModuleType, code: types.CodeType) -> None:
         """Notes those that a module, of which it is given the code, has just been loaded with."""
@@ -103,6 +107,7 @@ class Registries:
                 if id(entries) not in _lasting:
                     table = _lasting[id(entries)] = _Table(entries)
                     self._tables.append(table)
+                    self._are_own = True
 
     @contextlib.contextmanager
     def loading(self, module: str) -> Iterator[None]:
@@ -114,14 +119,20 @@ class Registries:
         old = {id(table): table.new() for table in self._tables}
         yield
         self._loaded[module] = runtime.running()
+        self._are_own = True
         if module not in self._apart:
             for table in self._tables:
                 table.share(module, old.get(id(table), {}))
 
     def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
         """Gives way to another rank's entries."""
+        if not self._are_own and [*map(len, self._entries)] == self._shared:
+            return
         for table in self._tables:
             table.exchange(before, after)
+        self._entries = [table.entries for table in self._tables]
+        self._shared = [len(table.shared) for table in self._tables]
+        self._are_own = any(table.own for table in self._tables) or [*map(len, self._entries)] != self._shared
 
     def end(self) -> None:
         """Forgets what ranks had."""
@@ -151,7 +162,36 @@ def _dicts_of(name: str, value: Any, is_entered: bool) -> list[dict[Any, Any]]:
     is_named = _NAME in name.lower()
     if kind in (dict, OrderedDict, defaultdict):
         return [value] if is_entered or (is_named and not name.startswith("__")) else []
-    is_one = is_named or _NAME in kind.__name__.lower() or kind.__name__ == _FLAGS
+    is_one = is_named or _NAME in kind.__name__.lower() or kind.__name__ == _FLAGS or _registering(kind) is not None
     if not is_one or issubclass(kind, _NO_REGISTRIES):
         return []
-    return [each for each in (value, *getattr(value, "__dict__", {}).values()) if isinstance(each, dict)]
+    held = [value, *getattr(value, "__dict__", {}).values()]
+    if enters := _registering(kind):
+        held = [getattr(value, attribute, None) for attribute in _entered_into(enters.__code__)]
+    return [each for each in held if isinstance(each, dict) and _is_plain(type(each))]
+
+
+def _registering(kind: type) -> types.FunctionType | None:
+    """Returns the method by which programs enter something into what is used as a dict and is none, of a class of an
+    installed package, but for PyTorch's."""
+    method = getattr(kind, _ENTERS, None)
+    function = getattr(method, "__func__", method)
+    is_dict = issubclass(kind, dict) and _is_plain(kind)
+    if not isinstance(function, types.FunctionType) or is_dict or not hasattr(kind, "__getitem__"):
+        return None
+    return None if kind.__module__.partition(".")[0] in ("torch", "torchemu") else function
+
+
+def _entered_into(code: types.CodeType) -> Iterator[str]:
+    """Yields the attributes into which a method enters something, as into dicts."""
+    attribute = ""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "STORE_SUBSCR" or instruction.argval in ("update", "setdefault"):
+            yield attribute
+        elif instruction.opname == "LOAD_ATTR":
+            attribute = instruction.argval
+
+
+def _is_plain(kind: Any) -> bool:
+    """Reports whether a kind of dict is gone through as Python's are."""
+    return getattr(kind, "items", None) in (dict.items, OrderedDict.items)

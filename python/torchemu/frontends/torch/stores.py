@@ -11,7 +11,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from torchemu import errors
+from torchemu import errors, runtime
 from torchemu.c10d import stores as emulated
 from torchemu.runtime.rank_local import RankLocal
 
@@ -222,6 +222,7 @@ class FileStore(AhbmStore):
     """A torch.distributed.FileStore that ranks share."""
 
     def __init__(self, file_name: Any, world_size: int = -1) -> None:
+        runtime.current().meets = world_size
         super().__init__(emulated.FileStore(file_name, world_size))
 
     @property
@@ -246,6 +247,7 @@ class TCPStore(AhbmStore):
         use_libuv: bool = True,
     ) -> None:
         agents = not is_master and _is_agents(host_name, port)
+        runtime.current().meets = world_size or 0
         with _told():
             client = emulated.TCPStore(
                 host_name,

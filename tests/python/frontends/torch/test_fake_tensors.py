@@ -147,3 +147,19 @@ def test_states_of_generators_are_no_fake_tensors():
     with FakeTensorMode():
         assert not isinstance(torch.cuda.get_rng_state(), FakeTensor)
         torch.cuda.set_rng_state(state)
+
+
+class Constant(torch.nn.Module):
+    def forward(self, x):
+        return torch.cat([torch.tensor([], device=x.device), x, torch.tensor([3.0, 4.0], device="cuda")])
+
+
+def test_constants_of_devices_are_traced():
+    """A model that makes them, as transformers' caches do, is exported, and split into a pipeline."""
+
+    def program(rank: int) -> None:
+        exported = torch.export.export(Constant(), (torch.ones(2, device="cuda"),)).module()
+        result = exported(torch.full((2,), 5.0, device="cuda"))
+        assert (result.device.type, result.tolist()) == ("cuda", [5.0, 5.0, 3.0, 4.0])
+
+    torchemu.pytorch.spawn(program, nprocs=2)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from sampling import sampled
@@ -143,3 +144,40 @@ if __name__ == "__main__":
     first, second = ran(tmp_path, text).splitlines()
     assert first.startswith("min_nodes=2: a program that launches workers is on one node")
     assert second == "launch_agent wants an entrypoint: a function, or a command"
+
+
+OLDER = """
+import argparse, torch, torch.distributed as dist
+parser = argparse.ArgumentParser()
+parser.add_argument("--local-rank", "--local_rank", type=int)
+rank = parser.parse_args().local_rank
+dist.init_process_group("nccl")
+total = torch.ones(1, device=f"cuda:{rank}") * (rank + 1)
+dist.all_reduce(total)
+print(rank, total.item(), flush=True)
+"""
+
+
+def test_a_shells_script_starts_the_older_launcher(tmp_path: Path) -> None:
+    (tmp_path / "older.py").write_text(OLDER)
+    (tmp_path / "start.sh").write_text("python -W ignore -m torch.distributed.launch --nproc_per_node=$1 older.py\n")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "start.sh", "2"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["0 3.0", "1 3.0"]), done.stderr
+
+
+UNGUARDED = """
+import runpy, sys
+print("once", flush=True)
+sys.argv = ["torchrun", "--nproc_per_node", "2", "older.py"]
+runpy.run_module("torch.distributed.run", run_name="__main__")
+"""
+
+
+def test_workers_of_torchrun_in_a_program_do_not_load_it(tmp_path: Path) -> None:
+    asked = "int(__import__('os').environ['LOCAL_RANK'])"
+    (tmp_path / "older.py").write_text(OLDER.replace("parser.parse_args().local_rank", asked))
+    (tmp_path / "program.py").write_text(UNGUARDED)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["0 3.0", "1 3.0", "once"]), done.stderr

@@ -136,3 +136,102 @@ def test_what_modules_enter_that_each_rank_loads_is_its_own(folder, tmp_path):
     """
     run = launch("--nproc-per-node", "3", "--isolate", "registering_each", written(tmp_path, text))
     assert lines(run) == [f"{rank} {['each', 'first', 'more']} {['each', 'first', 'more']}" for rank in range(3)]
+
+
+MAPPINGS = """
+class Lazy:
+    '''What transformers' mappings of configurations and of functions are like.'''
+    shared = {"sdpa": 0}
+
+    def __init__(self, known):
+        self._known, self._more = known, {}
+
+    def __getitem__(self, name):
+        return self._more[name] if name in self._more else self.shared[name]
+
+    def register(self, name, value):
+        if name in self._known or name in self._more:
+            raise ValueError(f"{name} is already used")
+        self._more[name] = value
+
+    @classmethod
+    def known(cls):
+        return cls.shared
+
+class General(Lazy):
+    shared = {"eager": 1}
+
+    @classmethod
+    def register(cls, name, value):
+        cls.shared.update({name: value})
+
+CONFIGURATIONS, FUNCTIONS = Lazy({"bert": 2}), General({})
+FUNCTIONS.register("flash", 3)
+"""
+
+MAPS = """
+import sys
+sys.path.append({folder!r})
+import torch.distributed as dist
+import mappings
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+mappings.CONFIGURATIONS.register("mine", 10 + rank)
+mappings.FUNCTIONS.register("ring", lambda: rank)
+dist.barrier()
+print(rank, mappings.CONFIGURATIONS["mine"], mappings.FUNCTIONS["ring"](), mappings.FUNCTIONS["flash"])
+"""
+
+
+def test_what_registers_and_is_used_as_a_dict_has_each_ranks_entries(tmp_path):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "mappings.py").write_text(MAPPINGS)
+    outcome = launch("--torch", "real", "--nproc-per-node", "3", written(tmp_path, MAPS.format(folder=str(folder))))
+    assert sorted(lines(outcome)) == [f"{rank} {10 + rank} {rank} 3" for rank in range(3)]
+
+
+TAGS = """
+import torch.distributed as dist
+import yaml
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+
+class Named:
+    def __init__(self, value):
+        self.value = value
+
+yaml.add_constructor("!named", lambda loader, node: Named(loader.construct_scalar(node)), Loader=yaml.SafeLoader)
+yaml.add_representer(Named, lambda dumper, one: dumper.represent_scalar("!named", f"{one.value}{rank}"))
+dist.barrier()
+read = yaml.safe_load("it: !named a")["it"]
+print(rank, type(read) is Named, yaml.dump(Named("b")).strip())
+"""
+
+
+def test_tags_of_yaml_are_each_ranks_own(tmp_path):
+    pytest.importorskip("yaml")
+    outcome = launch("--torch", "real", "--nproc-per-node", "2", written(tmp_path, TAGS))
+    assert sorted(lines(outcome)) == [f"{rank} True !named 'b{rank}'" for rank in range(2)]
+
+
+LOGS = """
+import io
+import torch.distributed as dist
+from loguru import logger
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+logger.remove()
+said = io.StringIO()
+logger.add(said, format="{message}", level="DEBUG" if rank == 0 else "ERROR")
+dist.barrier()
+logger.info(f"loss {rank}")
+dist.barrier()
+print(rank, said.getvalue().split())
+"""
+
+
+def test_handlers_of_loguru_are_each_ranks_own(tmp_path):
+    pytest.importorskip("loguru")
+    outcome = launch("--torch", "real", "--nproc-per-node", "2", written(tmp_path, LOGS))
+    assert sorted(lines(outcome)) == ["0 ['loss', '0']", "1 []"]

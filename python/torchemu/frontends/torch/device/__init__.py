@@ -25,6 +25,7 @@ from torchemu.frontends.torch.device import (
     elements,
     fakes,
     foreach,
+    nccl_calls,
     networks,
     norms,
     replicas,
@@ -62,6 +63,7 @@ def install() -> None:
     norms.put(_replaced)
     dropouts.put(_replaced)
     replicas.put(_replaced)
+    nccl_calls.put(_replaced)
     undefined.put(_replaced)
     attention.put(_replaced)
     fakes.put(_replaced)

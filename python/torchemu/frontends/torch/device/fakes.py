@@ -34,6 +34,7 @@ def put(replaced: Replacements) -> None:
     """Puts what knows of fake tensors in place."""
     replaced.put(FakeTensorMode, "__enter__", _entering(FakeTensorMode.__enter__))
     replaced.put(FakeTensorMode, "__exit__", _leaving(FakeTensorMode.__exit__))
+    replaced.put(FakeTensorMode, "avoid_device_init", property(lambda self: True))  # constants are copied to none
     replaced.put(torch.Tensor, "_make_subclass", staticmethod(_make_subclass))
     replaced.put(FakeTensor, "__new__", staticmethod(_new(FakeTensor.__new__)))
     replaced.put(FakeTensor, "__torch_dispatch__", classmethod(_answering(FakeTensor.__torch_dispatch__.__func__)))

@@ -90,7 +90,7 @@ def of_store(store: Any) -> Cluster:
     number = int(store.compare_set(_KEY, "", str(len(shared))))
     made = shared.get((Cluster, number))
     if made is None:
-        members = tuple(range(context.tasks.nprocs))
+        members = tuple(range(max(context.tasks.nprocs, min(context.meets, context.world.sips))))
         core = go.NewGroup(context.world.handle, len(shared), f"rpc{number}", members)
         made = shared[Cluster, number] = Cluster(core)
     assert isinstance(made, Cluster)
