@@ -143,11 +143,15 @@ def _imports_torch(modules: set[str]) -> bool:
     return any(map(_is_of_torch, {name.partition(".")[0] for name in modules}))
 
 
-def _of_text(argv: Sequence[str]) -> list[str] | None:
-    """Returns the arguments of torchemu that run ``python -c`` with a text which imports PyTorch, put into a file."""
+def _of_text(argv: Sequence[str], folder: str) -> list[str] | None:
+    """Returns the arguments of torchemu that run ``python -c`` with a text which imports PyTorch, put into a file.
+
+    Args:
+        folder: where.
+    """
     if len(argv) < 3 or argv[1] != "-c" or re.search(r"\bimport torch\b|\bfrom torch\b", argv[2]) is None:
         return None
-    with tempfile.NamedTemporaryFile("w", prefix="torchemu-", suffix=".py", delete=False, encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".py", dir=folder, delete=False, encoding="utf-8") as file:
         file.write(argv[2])
     return ["--nproc-per-node", "1", file.name, *argv[3:]]
 
@@ -168,7 +172,7 @@ def _run(folder: str, name: str, options: Sequence[str], rest: Sequence[str]) ->
     if name.startswith("python"):
         found = arguments(argv)
         is_plain = found is None
-        found = found or of_torch(argv) or _of_text(argv)
+        found = found or of_torch(argv) or _of_text(argv, folder)
         started = os.environ.get(STARTED, numbers(os.environ))
         if is_plain and found is not None and is_of_rank(rest, os.environ, started):
             print(f"torchemu: {shlex.join(argv)} is{OUTSIDE}", file=sys.stderr, flush=True)
