@@ -1,6 +1,7 @@
 package prim_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -440,6 +441,34 @@ func TestFencesAreCumulativeForStores(t *testing.T) {
 			for r := range 3 {
 				submit(t, m, prim.Task{Name: "chain", Kernel: run, Workers: []int{r}, Threads: 32, Beside: true})
 			}
+			if err := m.Run(); (err == nil) != x.right {
+				t.Errorf("%+v, seed %d: %v", x, seed, err)
+			}
+		}
+	}
+}
+
+// TestThreadsFindTheirOwnStores lets a program store in another rank's memory twice, and load what it has stored: its threads find
+// that, where these all do it, or have met before one of them does.
+func TestThreadsFindTheirOwnStores(t *testing.T) {
+	for _, x := range []struct{ alone, met, right bool }{{false, false, true}, {true, true, true}, {true, false, false}} {
+		for seed := range uint64(8) {
+			m, w := over(t, 2, prim.Options{Check: true, Fences: true, Reorder: seed > 0, Seed: seed})
+			places := []prim.Run{{Addr: w.At(1, 64), Bytes: 64}, {Addr: w.At(1, 256), Bytes: 64}}
+			run := func(c *prim.Context) error {
+				for i := range byte(6) {
+					c.Scatter("store", places, bytes.Repeat([]byte{i + 1}, 128), true)
+					if x.met {
+						c.Meet()
+					}
+					c.Gather("load", places[1:], prim.PlainLook, !x.alone)
+					if got := w.Storage(1).Bytes()[256:320]; x.right && !bytes.Equal(got, bytes.Repeat([]byte{i + 1}, 64)) {
+						t.Errorf("%+v, seed %d: %v after store %d", x, seed, got, i+1)
+					}
+				}
+				return nil
+			}
+			submit(t, m, prim.Task{Name: "own", Kernel: run, Workers: []int{0}, Threads: 32})
 			if err := m.Run(); (err == nil) != x.right {
 				t.Errorf("%+v, seed %d: %v", x, seed, err)
 			}

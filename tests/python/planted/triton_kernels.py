@@ -3187,4 +3187,25 @@ for call in range(1, 4):
     assert out.tolist() == [sum(i + 10.0 * r + call for r in range(world)) for i in range(N * G)]
     nvshmem_barrier_all_on_stream()  #- no barrier
 """,
+    "sums in a peer's memory, row by row under its lock": """
+@triton_dist.jit
+def add(total, lock, x, N: tl.constexpr, R: tl.constexpr):
+    i, me = tl.arange(0, N), dl.rank()
+    there, word = dl.symm_at(total, 0), dl.symm_at(lock, 0)
+    if tid(0) == 0:
+        while atomic_cas(word, 0, 1, "sys", "acquire") != 0: pass  #- no lock
+    __syncthreads()
+    for r in range(R): tl.store(there + i, tl.load(there + i) + tl.load(x + r * N + i))  #! *
+    __syncthreads()  #- no sync
+    if tid(0) == 0: st(word, 0, "sys", "release")  #- relaxed unlock
+    if tid(0) == 0: st(word, 0, "sys", "relaxed")  #+ relaxed unlock
+N, R = 64, 3
+total, lock, x = sym(N), cleared(1, torch.int32), torch.arange(R * N).cuda() * 1.0 + rank
+total.fill_(0.0)
+nvshmem_barrier_all_on_stream()
+add[(1,)](total, lock, x, N, R)
+nvshmem_barrier_all_on_stream()
+want = [sum(float(r * N + i + q) for r in range(R) for q in range(world)) for i in range(N)]
+assert rank or total.tolist() == want, total.tolist()
+""",
 }
