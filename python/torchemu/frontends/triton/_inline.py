@@ -364,7 +364,7 @@ def _scalar(kind: np.dtype) -> t.dtype:
 def _order(one: Instruction) -> None:
     """Fences and barriers."""
     if one.name in ("bar", "barrier"):
-        _threads.syncthreads()
+        _threads.meet()
     else:
         _threads.fence(scope=one.has("cta") or None)
 

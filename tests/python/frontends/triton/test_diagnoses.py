@@ -582,3 +582,35 @@ def test_memory_stays_after_the_end_of_the_library() -> None:
         assert words.tolist() == [1, 0, 0, 0]
 
     run(2, program)
+
+
+@triton.jit
+def meets_apart(out: Any, FEW: tl.constexpr, OUTSIDE: tl.constexpr) -> None:
+    t = language_extra.tid(0)
+    if t < FEW:
+        language_extra.st(out + t, t)
+        if OUTSIDE == 0:
+            language_extra.__syncthreads()  # not by all
+    if OUTSIDE:
+        language_extra.__syncthreads()
+
+
+@pytest.mark.parametrize("few", [1, 33, 127])
+def test_a_barrier_of_some_threads_of_a_block_is_told(few: int) -> None:
+    def program(rank: int) -> None:
+        meets_apart[(1,)](torch.zeros(128, dtype=torch.int32, device="cuda"), few, 0)
+        torch.cuda.synchronize()
+
+    said = failure(1, program)
+    assert f"test_diagnoses.py:{line_of(meets_apart, 'not by all')}" in said
+    assert f"a barrier of all 128 threads of a block is under a condition that holds for {few} of them" in said
+
+
+@pytest.mark.parametrize(("few", "outside"), [(128, 0), (33, 1)])
+def test_a_barrier_of_all_threads_is_right(few: int, outside: int) -> None:
+    def program(rank: int) -> None:
+        out = torch.zeros(128, dtype=torch.int32, device="cuda")
+        meets_apart[(1,)](out, few, outside)
+        assert out.tolist() == [*range(few), *[0] * (128 - few)]
+
+    run(1, program)
