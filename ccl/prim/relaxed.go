@@ -131,7 +131,7 @@ func looseBetween(a, b *access) *loose {
 		if first.pe == nil { // of a host, whose kernels tell what it has done
 			continue
 		}
-		if l := first.untold(second.pe); l != nil {
+		if l := first.untold(second.pe); l != nil && (first == a || l.origin != b.origin) { // the later one cannot tell the earlier one
 			return l
 		}
 	}

@@ -448,6 +448,29 @@ func TestFencesAreCumulativeForStores(t *testing.T) {
 	}
 }
 
+// TestARelaxedUseIsNoCauseOfItself lets rank 0 clear a word that both ranks add to, and rank 1 add before anything says that it is
+// cleared: that its addition would release is no help.
+func TestARelaxedUseIsNoCauseOfItself(t *testing.T) {
+	m, w := over(t, 2, prim.Options{Check: true})
+	word := used(w.At(0, 0), prim.Relaxed)
+	run := func(c *prim.Context) error {
+		if c.Rank() == 0 {
+			c.FetchAdd(word, 1)
+			c.Touch("clear", []prim.Run{{Addr: w.At(0, 0), Bytes: 8}}, prim.Writes, false)
+		} else {
+			c.Pass(1 << 24)
+			c.FetchAdd(word, 1)
+		}
+		return nil
+	}
+	for r := range 2 {
+		submit(t, m, prim.Task{Name: "adds", Kernel: run, Workers: []int{r}, Threads: 32, Beside: true})
+	}
+	if err := m.Run(); err == nil || strings.Contains(err.Error(), "is to release") {
+		t.Error(err)
+	}
+}
+
 // TestThreadsFindTheirOwnStores lets a program store in another rank's memory twice, and load what it has stored: its threads find
 // that, where these all do it, or have met before one of them does.
 func TestThreadsFindTheirOwnStores(t *testing.T) {
