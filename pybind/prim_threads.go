@@ -162,6 +162,16 @@ func PrimFound(program, wordsAt int64, words int, stores bool) (err error) {
 	return err
 }
 
+// PrimRoles is prim.Context.Roles.
+func PrimRoles(program int64, on bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Roles(on)
+	}
+	return err
+}
+
 // PrimSome is prim.Context.Some.
 func PrimSome(program int64, on bool) (err error) {
 	defer host.Guard(&err)

@@ -58,6 +58,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 		knows = m.check.touch(p, o, use, at, knows, c)
 		if use != Reads {
 			p.changedBy(o)
+			p.touchedBy(o)
 			m.wake(p)
 		}
 	}
@@ -130,6 +131,15 @@ func (c *Context) Some(on bool) {
 		c.apart = k.release(&c.scalar().agent)
 	}
 	c.some = on
+}
+
+// Roles says that the program begins, or ends, a branch of some of its threads, while others are yet to begin one of their own.
+func (c *Context) Roles(on bool) {
+	if on {
+		c.roles++
+	} else {
+		c.roles--
+	}
 }
 
 // Shares says whether from now on the words that the program changes atomically on other ranks are shared out among its

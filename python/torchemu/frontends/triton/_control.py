@@ -68,28 +68,39 @@ class Branch:
         lanes: the condition differs between threads.
     """
 
-    __slots__ = ("_mask", "_outer", "_program", "_saved", "lanes", "other", "then")
+    __slots__ = ("_followed", "_mask", "_outer", "_program", "_roles", "_saved", "lanes", "other", "then")
 
     _program: Block
     _mask: np.ndarray
     _outer: np.ndarray
+    _followed: tuple[bool, bool]
 
     def __init__(self, then: bool) -> None:
-        self.then, self.other, self.lanes = then, not then, False
+        self.then, self.other, self.lanes, self._roles = then, not then, False, False
 
     def enter(self, names: Mapping[str, Any]) -> None:
         """Begins the first side under its mask."""
         self._saved = dict(names)
         self._program.mask = self._mask
+        self._begin(self._followed[0] or (self._followed[1] and self.other))
 
     def turn(self, names: Mapping[str, Any]) -> None:
         """Begins the second side under its mask."""
         self._saved = dict(names)
         self._mask = self._outer & ~self._mask
         self._program.mask = self._mask
+        self._begin(self._followed[0])
+
+    def _begin(self, followed: bool) -> None:
+        """Tells the core of a side after which other threads have theirs."""
+        self._roles = followed and self._program.supposed is None
+        if self._roles:
+            go.PrimRoles(self._program.handle, True)
 
     def leave(self, names: Mapping[str, Any], assigned: Sequence[str]) -> Any:
         """Ends a side, and returns what the assigned names have now."""
+        if self._roles:
+            go.PrimRoles(self._program.handle, False)
         self._program.mask = None if self._outer is self._program.all else self._outer
         return _blended(assigned, self._saved, names, self._mask) if assigned else None
 
@@ -97,8 +108,12 @@ class Branch:
 _YES, _NO = Branch(True), Branch(False)
 
 
-def branch(condition: Any) -> Branch:
+def branch(condition: Any, is_followed: bool, has_else: bool) -> Branch:
     """Decides an ``if``.
+
+    Args:
+        is_followed: threads that are not in it come to another one, without a barrier before.
+        has_else: there is a second side.
 
     Raises:
         TypeError: the condition is a block.
@@ -116,7 +131,7 @@ def branch(condition: Any) -> Branch:
     program = made._program = current()
     made._outer = program.active()
     made._mask = truth(condition).data & made._outer
-    made.lanes = True
+    made.lanes, made._followed = True, (is_followed, has_else)
     made.then, made.other = bool(made._mask.any()), bool((made._outer & ~made._mask).any())
     return made
 

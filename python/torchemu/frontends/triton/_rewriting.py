@@ -15,6 +15,7 @@ from torchemu.frontends.triton._packed import Uses
 
 _CONTROL = "__triton_control__"
 _BUILTINS = {"range": "Range"}
+_MEETINGS = {"__syncthreads", "debug_barrier"}
 
 
 def rewritten(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,6 +126,17 @@ def _read(node: ast.AST) -> set[str]:
     return found.union(*map(_read, parts))
 
 
+def _is_followed(branch: ast.If, following: Iterable[ast.stmt]) -> bool:
+    """Reports whether an if of other threads follows an if before all threads of the block meet."""
+    for statement in following:
+        names = {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(statement)}
+        if not names.isdisjoint(_MEETINGS):
+            return False
+        if isinstance(statement, ast.If) and ast.dump(statement.test) != ast.dump(branch.test):
+            return True
+    return False
+
+
 class _Body(ast.NodeTransformer):
     """Rewrites the statements of a kernel.
 
@@ -136,11 +148,14 @@ class _Body(ast.NodeTransformer):
     def __init__(self, file: str, first: int, definition: ast.FunctionDef) -> None:
         self._file, self._first, self._count = file, first, 0
         self._read, self._uses = _read(definition), Uses(definition)
+        self._followed: set[ast.If] = set()  # those of which threads that are not in them come to another one
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Returns statements, rewritten."""
         result: list[ast.stmt] = []
         for i, statement in enumerate(body):
+            if isinstance(statement, ast.If) and _is_followed(statement, body[i + 1 :]):
+                self._followed.add(statement)
             made = self.visit(statement)
             if isinstance(statement, ast.While) and self._looks_ahead(statement, body[:i]):
                 ahead = len(statement.body)
@@ -181,7 +196,8 @@ class _Body(ast.NodeTransformer):
         first, second = _assigned(node.body), _assigned(node.orelse)
         test = self.visit(node.test)
         body, other = self.statements(node.body), self.statements(node.orelse) if node.orelse else []
-        made: list[ast.stmt] = [ast.Assign(targets=[_name(name, True)], value=_control_call("branch", test))]
+        later = [ast.Constant(value=node in self._followed), ast.Constant(value=bool(other))]
+        made: list[ast.stmt] = [ast.Assign(targets=[_name(name, True)], value=_control_call("branch", test, *later))]
         made.append(ast.If(test=_attribute(name, "then"), body=self._side(name, "enter", body, first), orelse=[]))
         if other:
             side = self._side(name, "turn", other, second)

@@ -614,3 +614,71 @@ def test_a_barrier_of_all_threads_is_right(few: int, outside: int) -> None:
         assert out.tolist() == [*range(few), *[0] * (128 - few)]
 
     run(1, program)
+
+
+@triton.jit
+def send(words, N: tl.constexpr):
+    for _ in range(N):
+        libshmem_device.signal_op(words, 1, libshmem_device.NVSHMEM_SIGNAL_ADD, (dl.rank() + 1) % dl.num_ranks())
+
+
+@triton.jit
+def take(words, N: tl.constexpr):
+    for m in range(N):
+        libshmem_device.signal_wait_until(words, libshmem_device.NVSHMEM_CMP_GE, m + 1)  # a signal each
+
+
+@triton.jit
+def takes_first(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) == 32:
+        take(words, N)
+    if language_extra.tid(0) == 0:
+        send(words, N)
+
+
+@triton.jit
+def takes_or_sends(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) >= 32:
+        take(words, N)
+    else:
+        send(words, N)
+
+
+@triton.jit
+def takes_then_meets(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) == 32:
+        take(words, N)
+    language_extra.__syncthreads()
+    if language_extra.tid(0) == 0:
+        send(words, N)
+
+
+@triton.jit
+def sends_first(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) == 0:
+        send(words, N)
+    elif language_extra.tid(0) == 32:
+        take(words, N)
+
+
+def in_roles(kernel: Any) -> None:
+    words = allocate(1)
+    kernel[(1,)](words, 3)
+    torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize("kernel", [takes_first, takes_or_sends])
+def test_threads_in_roles_that_wait_for_a_later_branch_are_told(kernel: Any) -> None:
+    said, line = failure(2, lambda rank: in_roles(kernel)), line_of(take, "a signal each")
+    cause = said.partition("likely cause: ")[2]
+    role = rf'threads in roles: on rank \d some threads of kernel "{kernel.name}" wait at .*test_diagnoses.py:{line}'
+    assert re.match(role + r" for the word at \+0 of window .*, and others have a later branch", cause), said
+
+
+def test_threads_that_meet_before_the_second_branch_have_no_roles() -> None:
+    said = failure(2, lambda rank: in_roles(takes_then_meets))
+    assert said.partition("likely cause: ")[2].startswith("nobody has signalled yet in window"), said
+
+
+def test_signals_that_are_sent_first_are_heard_in_later_roles() -> None:
+    run(2, lambda rank: in_roles(sends_first))
