@@ -222,6 +222,22 @@ func PrimPast(program int64, wordAt int64, wordBytes int, to int64, room int) (c
 	return host.Fill(to, room, p.Past(host.Word(wordAt, wordBytes)))
 }
 
+// PrimOutdated is prim.Context.Outdated.
+func PrimOutdated(program int64, line int, wordAt int64, wordBytes int, value int64, text string) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		p.Outdated(host.Word(wordAt, wordBytes), value, text)
+		return nil
+	})
+}
+
+// PrimRepeats is prim.Context.Repeats.
+func PrimRepeats(program int64, line int, wordAt int64, wordBytes int, value int64, text string) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		p.Repeats(host.Word(wordAt, wordBytes), value, text)
+		return nil
+	})
+}
+
 // PrimSuffices is prim.Context.Suffices.
 func PrimSuffices(program int64, line int, wordAt int64, wordBytes int, value int64, text string) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {

@@ -220,6 +220,11 @@ func (c *cell) take(by *origin) {
 	c.taken = append(c.taken, consumption{by.pe, c.version, by})
 }
 
+// isTakenBy says whether a PE has taken the word as data with flags, as it is now.
+func (c *cell) isTakenBy(p *pe) bool {
+	return slices.ContainsFunc(c.taken, func(x consumption) bool { return x.pe == p && x.version == c.version })
+}
+
 // overshot reports waits for equality that a word has jumped over.
 func (k *checker) overshot(p place, a *access, old, value int64) {
 	for _, x := range p.waiters {

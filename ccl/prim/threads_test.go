@@ -561,6 +561,73 @@ func polls(w *prim.Window, bound int64) prim.Kernel {
 	}
 }
 
+// takes is a program of two ranks: rank 0 brings data twice, each time with a number in a word beside them, and rank 1 takes them in a
+// loop that ends with any number; it answers, and clears the word before if it clears. apart: the second data are elsewhere.
+func takes(w *prim.Window, flagged, clears, apart bool) prim.Kernel {
+	word, answer := prim.I64(w.At(1, 0)), prim.I64(w.At(0, 0))
+	how := prim.FreshLook
+	if flagged {
+		how = prim.FlaggedLook
+	}
+	return func(c *prim.Context) error {
+		for call := range int64(2) {
+			data := 64
+			if apart && call == 1 {
+				data = 128
+			}
+			if c.Rank() == 0 {
+				c.Put(w.At(1, data), w.At(0, 256), 8)
+				c.Fence()
+				c.Signal(word, prim.Set, call+1)
+				c.Wait(answer, prim.GE, call+1)
+				continue
+			}
+			look := []prim.Run{{Addr: word.Addr, Bytes: 8}}
+			for seen := make([]byte, 8); seen[0] != byte(call+1); {
+				c.Watch(look, seen, "a number")
+				c.Gather("look", look, how, false)
+				copy(seen, w.Storage(1).Bytes())
+			}
+			for _, value := range c.Past(word) {
+				switch {
+				case value == 0:
+				case flagged:
+					c.Outdated(word, value, "no number")
+				default:
+					c.Repeats(word, value, "no number")
+				}
+			}
+			c.Gather("load", []prim.Run{{Addr: w.At(1, data), Bytes: 8}}, prim.PlainLook, false)
+			if clears {
+				c.Signal(word, prim.Set, 0)
+				c.Quiet()
+			}
+			c.Signal(answer, prim.Add, 1)
+		}
+		return nil
+	}
+}
+
+// TestLoopsThatAnEarlierCallEnds finds a loop that the number of the call before ends, where the program reads what that told again, or
+// has taken data with the number.
+func TestLoopsThatAnEarlierCallEnds(t *testing.T) {
+	for _, x := range []struct{ flagged, clears, apart, right bool }{
+		{false, false, false, false},
+		{false, true, false, true},
+		{false, false, true, true},
+		{true, false, true, false},
+		{true, true, true, true},
+	} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "takes", Kernel: takes(w, x.flagged, x.clears, x.apart), Workers: []int{r}, Threads: 32, Beside: true})
+		}
+		if err := m.Run(); (err == nil) != x.right || err != nil && !strings.Contains(err.Error(), "the loop (no number) ends also") {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
 // TestLoopsThatWaitForTooLittle finds a loop that a signal less would have ended, if what that tells is used.
 func TestLoopsThatWaitForTooLittle(t *testing.T) {
 	for bound := range int64(3) {

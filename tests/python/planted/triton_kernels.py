@@ -1035,13 +1035,14 @@ def ll(x, box, out, seq, half, n, W: tl.constexpr):
             at = dl.symm_at(box, p) + ((half * W + me) * n + t) * 2
             st(at, ld(x + t))  #+ two stores  #! two stores
             st(at + 1, seq, "sys", "relaxed")  #+ two stores  #! two stores
-            st_v2_u32(at, ld(x + t), seq)  #- two stores  #! one half
+            st_v2_u32(at, ld(x + t), seq)  #- two stores  #! one half, any flag
     for q in range(1, W):
         r = (me + W - q) % W
         if t < n:
             place = box + ((half * W + r) * n + t) * 2
             a, f = load_v2_u32(place)  #! *
-            while f != seq: a, f = load_v2_u32(place)
+            while f != seq: a, f = load_v2_u32(place)  #- any flag
+            while f == 0: a, f = load_v2_u32(place)  #+ any flag
             st(out + r * n + t, a)
 n = 9
 box = cleared(2 * world * n * 2, torch.int32)
@@ -3207,5 +3208,38 @@ add[(1,)](total, lock, x, N, R)
 nvshmem_barrier_all_on_stream()
 want = [sum(float(r * N + i + q) for r in range(R) for q in range(world)) for i in range(N)]
 assert rank or total.tolist() == want, total.tolist()
+""",
+    "rows with their counts in flags, cleared by who has taken them": """
+@triton_dist.jit
+def dispatch(x, counts, box, words, half, N: tl.constexpr, T: tl.constexpr, W: tl.constexpr):
+    me, e = dl.rank(), tl.program_id(0)
+    i = tl.arange(0, N)
+    n = tl.load(counts + e)
+    for t in range(n): tl.store(dl.symm_at(box, e) + ((half * W + me) * T + t) * N + i, tl.load(x + i) + t)  #! *
+    __syncthreads()  #- no sync
+    word = dl.symm_at(words, e) + half * W + me
+    tl.atomic_xchg(word, -n - 1, sem="release", scope="sys")  #- relaxed
+    tl.atomic_xchg(word, -n - 1, sem="relaxed", scope="sys")  #+ relaxed
+@triton_dist.jit
+def combine(box, words, out, half, N: tl.constexpr, T: tl.constexpr, W: tl.constexpr):
+    r = tl.program_id(0)
+    i = tl.arange(0, N)
+    v = tl.atomic_add(words + half * W + r, 0, sem="acquire", scope="sys")  #! not cleared
+    while v == 0: v = tl.atomic_add(words + half * W + r, 0, sem="acquire", scope="sys")
+    acc = tl.zeros((N,), tl.float32)
+    for t in range(-v - 1): acc += tl.load(box + ((half * W + r) * T + t) * N + i)  #! *
+    tl.store(out + r * N + i, acc)
+    tl.store(words + half * W + r, 0)  #- not cleared
+N, T = 16, 4
+box, words = sym(2 * world * T * N), cleared(2 * world, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(4):
+    count = lambda r, e: (r + e + call) % T + 1
+    counts = torch.tensor([count(rank, e) for e in range(world)], dtype=torch.int32).cuda()
+    x, out = torch.arange(N).cuda() + 100.0 * rank + call, torch.zeros(N * world).cuda()
+    dispatch[(world,)](x, counts, box, words, call % 2, N, T, world)
+    combine[(world,)](box, words, out, call % 2, N, T, world)
+    want = [sum(i + 100.0 * r + call + t for t in range(count(r, rank))) for r in range(world) for i in range(N)]
+    assert out.tolist() == want, out.tolist()
 """,
 }

@@ -136,6 +136,8 @@ def branch(condition: Any, is_followed: bool, has_else: bool) -> Branch:
     return made
 
 
+_Ends = Callable[[dict[int, bytes], int], bool]
+
 _PATIENCE = 1 << 18
 """So often a loop may do nothing at all: one that looks at the time ends before."""
 
@@ -146,10 +148,11 @@ class Loop:
     Args:
         names: what is assigned in it.
         text: its condition.
+        uses: it only looks, and the kernel uses what the looks have found for more than its end.
     """
 
-    def __init__(self, names: Sequence[str], text: str) -> None:
-        self._names, self._text = names, text
+    def __init__(self, names: Sequence[str], text: str, uses: bool) -> None:
+        self._names, self._text, self._uses = names, text, uses
         self._program = current()
         self._outer = self._program.mask
         self.lanes = False
@@ -195,20 +198,38 @@ class Loop:
         if not let_go.any():
             return
         looks = dict(program.looks[self._from :])
-        for address, data in looks.items():
-            if len(data) not in (4, 8):
-                continue
-            for value in go.PrimPast(program.handle, address, len(data)):
-                then = looks | {address: value.to_bytes(len(data), "little", signed=True)}
-                if not (self._supposing(then, address, evaluate) & let_go).any():
-                    go.PrimSuffices(program.handle, program.line(), address, len(data), value, f"while {self._text}")
-                    break
 
-    def _supposing(self, memory: dict[int, bytes], address: int, evaluate: Callable[[], Any]) -> np.ndarray:
-        """Says which threads would go on with such memory: all, if the condition does not depend on the address only by
-        a look."""
+        def ends(then: dict[int, bytes], address: int) -> bool:
+            return not (self._supposing(looks | then, address, evaluate, let_go) & let_go).any()
+
+        for address, data in looks.items():
+            if len(data) in (4, 8):
+                self._try(address, len(data), ends, go.PrimRepeats if self._uses else go.PrimSuffices)
+            if len(data) == 4 and address % 8 == 0 and len(looks.get(address + 4, b"")) == 4:
+                self._try(address, 8, ends, go.PrimOutdated, 4)  # data and their flag, if one load has taken both
+
+    def _try(self, address: int, size: int, ends: _Ends, tell: Callable[..., object], piece: int = 8) -> None:
+        """Tells the checker of the first earlier value of a word with which the loop would have ended.
+
+        Args:
+            ends: says whether it ends with pieces of memory, of which one is at the address.
+            piece: the bytes of a look, of which the word may be two.
+        """
+        program = self._program
+        for value in go.PrimPast(program.handle, address, size):
+            data = value.to_bytes(size, "little", signed=True)
+            if ends({address + at: data[at : at + piece] for at in range(0, size, piece)}, address):
+                tell(program.handle, program.line(), address, size, value, f"while {self._text}")
+                break
+
+    def _supposing(
+        self, memory: dict[int, bytes], address: int, evaluate: Callable[[], Any], threads: np.ndarray
+    ) -> np.ndarray:
+        """Says which threads would go on with such memory: all, if the condition of some of them does not depend on the
+        address, by a look only."""
         program = self._program
         kept = program.account, program.frame, program.effects, program.loops, program.mask
+        program.mask = threads
         program.supposed, program.asked, program.account = memory, set(), _clock.Account()
         _clock.use(program.account)
         try:

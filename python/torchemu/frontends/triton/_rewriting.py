@@ -153,6 +153,7 @@ class _Body(ast.NodeTransformer):
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Returns statements, rewritten."""
         result: list[ast.stmt] = []
+        body = [s for s in body if not isinstance(s, ast.Pass)]
         for i, statement in enumerate(body):
             if isinstance(statement, ast.If) and _is_followed(statement, body[i + 1 :]):
                 self._followed.add(statement)
@@ -186,7 +187,7 @@ class _Body(ast.NodeTransformer):
     def _looks_ahead(self, loop: ast.While, before: list[ast.stmt]) -> bool:
         """Reports whether the statements before a loop are those of its body: a first look, which is one of it."""
         first = before[-len(loop.body) :]
-        return self._waits(loop) and list(map(ast.dump, first)) == list(map(ast.dump, loop.body))
+        return _only_looks(loop) and list(map(ast.dump, first)) == list(map(ast.dump, loop.body))
 
     # -- statements
 
@@ -233,7 +234,8 @@ class _Body(ast.NodeTransformer):
             raise self._error(node, "kernels have no else of a while")
         name, assigned = self._fresh(), _assigned(node.body)
         text = ast.unparse(node.test)
-        begin = _control_call("Loop", _names(assigned), ast.Constant(value=text))
+        uses = _only_looks(node) and not self._waits(node)
+        begin = _control_call("Loop", _names(assigned), ast.Constant(value=text), ast.Constant(value=uses))
         again = self._again(node)
         test = _method(name, "goes", self.visit(node.test), _name(again.name))
         body = self._iteration(name, self.statements(node.body), assigned)
@@ -247,7 +249,7 @@ class _Body(ast.NodeTransformer):
     def _again(self, node: ast.While) -> ast.FunctionDef:
         """Makes a function that evaluates a loop's condition once more, after its looks where these are its body."""
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        looks = copy.deepcopy(node.body) if self._waits(node) else []
+        looks = copy.deepcopy(node.body) if _only_looks(node) else []
         held = ast.Return(value=self.visit(copy.deepcopy(node.test)))
         return ast.FunctionDef(
             name=self._fresh(), args=nothing, body=[*map(self.visit, looks), held], decorator_list=[]
