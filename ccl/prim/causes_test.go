@@ -235,3 +235,27 @@ func TestWhatIsQueuedBehindIsNotBlamed(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitsTwiceForOneSignal puts without a fence and signals, and waits for the signal twice: that the second wait brings nothing
+// new is not what is wrong, on the putting rank neither.
+func TestWaitsTwiceForOneSignal(t *testing.T) {
+	for to := range 2 {
+		x := newLab(t, 2, prim.Options{Check: true, Fences: true})
+		err := runOn(t, x.Machine, all(2), func(c *prim.Context) error {
+			if c.Rank() == 0 {
+				c.PutNBI(x.at(to, 64), x.at(0, 0), 64)
+				c.Signal(x.word(to, 0), prim.Set, 1)
+			}
+			if c.Rank() == to {
+				for range 2 {
+					c.Wait(x.word(to, 0), prim.EQ, 1)
+				}
+				c.Load(c.Tile(0, 64), x.at(to, 64))
+			}
+			return nil
+		})
+		if err == nil || strings.Contains(err.Error(), "needs a phase") || !strings.Contains(err.Error(), "landed") {
+			t.Errorf("to rank %d: %v", to, err)
+		}
+	}
+}

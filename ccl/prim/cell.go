@@ -48,7 +48,8 @@ type consumption struct {
 type staleWait struct {
 	cell          *cell
 	first, second *origin
-	signal        bool // first is one
+	signal        bool    // first is one
+	by            *access // the last signal that has satisfied both; nil where that is not known
 }
 
 // String says what is wrong with it.
@@ -294,7 +295,7 @@ func (c *cell) consume(by *origin) {
 	for i := range c.consumed {
 		if u := &c.consumed[i]; u.pe == by.pe {
 			if u.version == c.version && c.version > 0 {
-				by.pe.noteStale(&staleWait{cell: c, first: u.by, second: by})
+				by.pe.noteStale(&staleWait{cell: c, first: u.by, second: by, by: c.last})
 			}
 			u.version, u.by = c.version, by
 			return

@@ -373,21 +373,20 @@ func wordRace(a, b *access) (Kind, string) {
 
 // staleBetween finds a wait of one of the two for the other that no new signal satisfied.
 func staleBetween(a, b *access) *staleWait {
-	if s := b.pe.staleOf(a.rank()); s != nil {
+	if s := b.pe.staleFor(a); s != nil || a.pe == b.pe {
 		return s
 	}
-	return a.pe.staleOf(b.rank())
+	return a.pe.staleFor(b)
 }
 
-func (p *pe) staleOf(rank int) *staleWait {
+// staleFor is a wait for the rank of an access, unless the signals that satisfied it came after the access was issued: they tell of that.
+func (p *pe) staleFor(a *access) *staleWait {
 	if p == nil {
 		return nil
 	}
 	for _, s := range p.stale {
-		for _, r := range s.cell.ranks {
-			if r == rank {
-				return s
-			}
+		if slices.Contains(s.cell.ranks, a.rank()) && (s.by == nil || !s.by.known.Knows(a.issue)) {
+			return s
 		}
 	}
 	return nil
