@@ -90,6 +90,17 @@ func TestCauses(t *testing.T) {
 			c.Touch("swap", lock, prim.Atomic, false)
 			c.Touch("swap", lock, prim.Atomic, false) // takes nothing
 		}},
+		{"a word that is put and cleared", "waits at causes_test.go:101, is as the clear of rank 1", prim.Task{Threads: 32}, func(x *lab, c *prim.Context) {
+			word := []prim.Run{{Addr: x.word(1, 0).Addr, Bytes: 4}}
+			switch c.Rank() {
+			case 0:
+				c.Scatter("store", word, []byte{7, 0, 0, 0}, false)
+			case 1:
+				c.Wait(x.word(1, 0), prim.GE, 7)
+				c.Write("clear", word[0].Addr, make([]byte, 4), false)
+				c.Wait(x.word(1, 0), prim.GE, 7)
+			}
+		}},
 		{"threads in roles", "on rank 0 some threads of kernel \"hangs\" wait", prim.Task{Threads: 64}, func(x *lab, c *prim.Context) {
 			c.Roles(true)
 			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)

@@ -241,7 +241,15 @@ func unled(a, b *access) string {
 	case a.job != nil && a.job == b.job && a.rank() == b.rank() && a.block != b.block:
 		return fmt.Sprintf("no signal or barrier leads from the %s of program %d to the %s of program %d, two programs of one grid", a.what, a.block, b.what, b.block)
 	}
-	return fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what)
+	return fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what) + orBack(a, b)
+}
+
+// orBack says of a read that came first in this run what is missing if it was too early; "" where it is none.
+func orBack(a, b *access) string {
+	if a.kind != reads || !b.kind.changes() || a.rank() == b.rank() {
+		return ""
+	}
+	return fmt.Sprintf(", or back: a wait is missing before the %s if it is to find what the %s brings, and else a signal to rank %d after it", a.what, b.what, b.rank())
 }
 
 // isMessage says whether the access is of bytes that a program sends, which are read some time later.

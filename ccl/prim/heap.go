@@ -40,7 +40,7 @@ type region struct {
 	shift      int               // where its first byte is there
 	signallers []int             // ranks that have changed words here
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
-	touched    map[int]touch     // by offset: the last change of a word in place that no signal has followed
+	touched    map[int]touch     // by offset: the last change of a word by anything else that no signal has followed
 	heard      map[int]bool      // by offset: a wait for the word has been satisfied
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
 	hasFlags   bool              // somebody has looked at data with flags here

@@ -168,13 +168,13 @@ func (p place) signalledBy(o *origin, value int64) {
 	p.region.signalled[p.lo] = signalled{o, value, last.mixed || found && last.by.rank() != o.rank()}
 }
 
-// touch is what a change in place has left in a word.
+// touch is what a change without a signal has left in a word.
 type touch struct {
 	by    *origin
 	value int64
 }
 
-// touchedBy notes who has changed a word in place, for reports of deadlocks.
+// touchedBy notes who has changed a word without a signal, for reports of deadlocks.
 func (p place) touchedBy(o *origin) {
 	if !p.isWord() {
 		return

@@ -95,6 +95,7 @@ def pass_on(word, ack, out, R: tl.constexpr):
     for r in range(R):
         if me == 0:
             while tl.atomic_add(ack, 0, sem="acquire", scope="sys") < r: pass  #- no ack
+            for k in range(10): tl.store(out + k % 4, tl.atomic_add(ack + 1, 0))  #+ no ack
             tl.store(dl.symm_at(word, 1), r + 5)  #! no ack
         if me == 1:
             found = tl.load(word, volatile=True)
@@ -103,7 +104,7 @@ def pass_on(word, ack, out, R: tl.constexpr):
             tl.store(word, 0)  #! no ack
             tl.atomic_xchg(dl.symm_at(ack, 0), r + 1, sem="release", scope="sys")
 
-word, ack, out = cleared(1), cleared(1), torch.zeros(4, dtype=torch.int64).cuda()
+word, ack, out = cleared(1), cleared(2), torch.zeros(4, dtype=torch.int64).cuda()
 nvshmem_barrier_all_on_stream()
 pass_on[(1,)](word, ack, out, 4)
 torch.cuda.synchronize()
