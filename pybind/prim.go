@@ -120,6 +120,26 @@ func PrimAttach(machine int64, name string, rank int, address int64, bytes int) 
 	return host.Keep(m, w), nil
 }
 
+// PrimAttachMet gives bytes of one length on several ranks, which Python owns, one place in their memory. Python keeps them until the
+// window is freed.
+func PrimAttachMet(machine int64, name string, ranksAt int64, ranks int, addressesAt int64, addresses, bytes int) (window int64, err error) {
+	defer host.Guard(&err)
+	starts, err := host.Ints(addressesAt, addresses)
+	if err != nil {
+		return 0, err
+	}
+	data := make([][]byte, len(starts))
+	for i, at := range starts {
+		if data[i], err = host.MemoryAt(int64(at), bytes); err != nil {
+			return 0, err
+		}
+	}
+	attach := func(m *prim.Machine, name string, ranks []int, _ int) (*prim.Window, error) {
+		return m.AttachMet(name, ranks, data)
+	}
+	return host.Allocated(machine, name, ranksAt, ranks, bytes, attach)
+}
+
 // PrimShare is prim.Window.Share.
 func PrimShare(window int64, at int) (err error) {
 	defer host.Guard(&err)

@@ -162,6 +162,16 @@ func PrimFound(program, wordsAt int64, words int, stores bool) (err error) {
 	return err
 }
 
+// PrimRoles is prim.Context.Roles.
+func PrimRoles(program int64, on bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Roles(on)
+	}
+	return err
+}
+
 // PrimSome is prim.Context.Some.
 func PrimSome(program int64, on bool) (err error) {
 	defer host.Guard(&err)
@@ -210,6 +220,22 @@ func PrimPast(program int64, wordAt int64, wordBytes int, to int64, room int) (c
 		return 0, err
 	}
 	return host.Fill(to, room, p.Past(host.Word(wordAt, wordBytes)))
+}
+
+// PrimOutdated is prim.Context.Outdated.
+func PrimOutdated(program int64, line int, wordAt int64, wordBytes int, value int64, text string) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		p.Outdated(host.Word(wordAt, wordBytes), value, text)
+		return nil
+	})
+}
+
+// PrimRepeats is prim.Context.Repeats.
+func PrimRepeats(program int64, line int, wordAt int64, wordBytes int, value int64, text string) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		p.Repeats(host.Word(wordAt, wordBytes), value, text)
+		return nil
+	})
 }
 
 // PrimSuffices is prim.Context.Suffices.

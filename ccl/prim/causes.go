@@ -185,21 +185,27 @@ func (m *Machine) unsignalled() iter.Seq[*waiter] {
 	}
 }
 
-// otherRankCause is a wait for a word that nobody has signalled, while the same word of one other rank has been, by a rank that has
+// otherRankCause is a wait for a word that nobody has signalled, while the same word of other ranks has been, by one that has
 // signalled nothing to the waiter's, and nobody waits for it there.
 func (m *Machine) otherRankCause() string {
 	for x := range m.unsignalled() {
-		if at, by := x.astray(); by != nil {
-			return fmt.Sprintf("a signal has gone to another rank: rank %d waits at %v for the word at +%d of its %s, to which no signal has come, and the %s of rank %d "+
-				"at %v has come to that of rank %d, which does not wait for it", x.rank, x.by.site, x.lo, x.name, by.what, by.rank(), by.site, at)
+		at, by := x.astray()
+		if by == nil {
+			continue
 		}
+		there := fmt.Sprintf("that of rank %d, which does not wait for it", at[0])
+		if len(at) > 1 {
+			there = fmt.Sprintf("those of ranks %s, which do not wait for it", numbers(at))
+		}
+		return fmt.Sprintf("a signal has gone to another rank: rank %d waits at %v for the word at +%d of its %s, to which no signal has come, and the %s of rank %d "+
+			"at %v has come to %s", x.rank, x.by.site, x.lo, x.name, by.what, by.rank(), by.site, there)
 	}
 	return ""
 }
 
-// astray is a signal to the waiter's word on another rank, which nobody has heard there, and that rank: the only one of a rank
+// astray is a signal to the waiter's word on other ranks, which nobody has heard there, and these ranks: the only one of a rank
 // that has signalled nothing to the waiter's; nil for none.
-func (x *waiter) astray() (at int, by *origin) {
+func (x *waiter) astray() (at []int, by *origin) {
 	for _, rank := range x.window.Ranks {
 		r := x.window.on(rank)
 		s, found := r.signalled[x.lo]
@@ -207,10 +213,10 @@ func (x *waiter) astray() (at int, by *origin) {
 			continue
 		}
 		awaited := r.heard[x.lo] || slices.ContainsFunc(r.waiters, func(y *waiter) bool { return y.lo == x.lo })
-		if by != nil || awaited || s.mixed || slices.Contains(x.region.signallers, s.by.rank()) {
-			return 0, nil
+		if by != nil && by.rank() != s.by.rank() || awaited || s.mixed || slices.Contains(x.region.signallers, s.by.rank()) {
+			return nil, nil
 		}
-		at, by = rank, s.by
+		at, by = append(at, rank), s.by
 	}
 	return at, by
 }
@@ -245,4 +251,80 @@ func (m *Machine) unheard(x *waiter) (int, *origin) {
 		return 0, nil
 	}
 	return at, x.signalled[at].by
+}
+
+// roleCause is rolesCause where nobody has signalled the waiter's rank.
+func (m *Machine) roleCause() string {
+	return m.roleOf(func(x *waiter) bool { return len(x.region.signallers) == 0 })
+}
+
+// rolesCause is a program of which some threads wait in a branch, while others have one that runs after it.
+func (m *Machine) rolesCause() string { return m.roleOf(func(*waiter) bool { return true }) }
+
+func (m *Machine) roleOf(counts func(x *waiter) bool) string {
+	for _, c := range m.live {
+		if x := c.word(); x != nil && x.bytes != nil && c.roles > 0 && counts(x) {
+			return fmt.Sprintf("threads in roles: on rank %d some threads of kernel %q wait at %v for the word at +%d of %s, and others have a later branch, which runs here when "+
+				"the first one is over: if that one changes the word, write it first; where each waits for the other, as for credits, give the roles a block each",
+				c.Rank(), c.job.Name, x.by.site, x.lo, x.name)
+		}
+	}
+	return ""
+}
+
+// silenceCause is a wait for a word that nothing has changed.
+func (m *Machine) silenceCause() string {
+	for x := range m.unsignalled() {
+		if _, found := x.touched[x.lo]; found {
+			continue
+		}
+		also := ""
+		var others []int
+		for _, rank := range x.window.Ranks {
+			if _, found := x.window.on(rank).signalled[x.lo]; found {
+				others = append(others, rank)
+			}
+		}
+		if len(others) > 0 {
+			also = ", while signals have come to that of rank " + numbers(others)
+		}
+		return fmt.Sprintf("nothing has come to a word: that at +%d of %s on rank %d, for which rank %d waits at %v, has not been changed%s: "+
+			"a signal is missing, or goes somewhere else, or who is to send it waits too", x.lo, x.name, x.rank, x.by.rank(), x.by.site, also)
+	}
+	return ""
+}
+
+// restCause is a wait for a word that has been changed, and that nobody is left to change: rather one of which the kernel has ended that
+// has done so last.
+func (m *Machine) restCause() string {
+	for _, ended := range []bool{true, false} {
+		for _, c := range m.live {
+			x := c.word()
+			if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
+				continue
+			}
+			if by := x.lastBy(); by != nil && by.job != nil && (m.running(by.job) == 0) == ended {
+				return x.restText(by, ended)
+			}
+		}
+	}
+	return ""
+}
+
+func (x *waiter) restText(by *origin, ended bool) string {
+	state := "has ended"
+	if !ended {
+		state = "waits, too, as far as it has not ended"
+	}
+	return fmt.Sprintf("nobody is left who changes a word: that at +%d of %s on rank %d, for which rank %d waits at %v, is as the %s of rank %d at %v has left it, "+
+		"and that one's kernel %s: fewer signals have come than are waited for, or a lock has not been given back",
+		x.lo, x.name, x.rank, x.by.rank(), x.by.site, by.what, by.rank(), by.site, state)
+}
+
+// lastBy is who has changed the waiter's word last; nil for nobody.
+func (x *waiter) lastBy() *origin {
+	if last, found := x.touched[x.lo]; found {
+		return last.by
+	}
+	return x.signalled[x.lo].by
 }

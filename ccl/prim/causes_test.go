@@ -61,6 +61,58 @@ func TestCauses(t *testing.T) {
 				c.Wait(x.word(c.Rank(), 0), prim.GE, 3)
 			}
 		}},
+		{"signals to two other ranks", "of rank 0 at causes_test.go:67 has come to those of ranks 1, 2, which do not wait for it", prim.Task{}, func(x *lab, c *prim.Context) {
+			if c.Rank() == 0 {
+				for r := range 2 {
+					c.Signal(x.word(r+1, 0), prim.Add, 1)
+				}
+				c.Wait(x.word(0, 0), prim.GE, 1)
+			}
+		}},
+		{"a word that nobody changes", "nothing has come to a word: that at +4 of window \"words\" on rank 0, for which rank 0 waits", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+			for word := range 2 {
+				c.Wait(x.word(c.Rank(), word), prim.GE, 1)
+			}
+		}},
+		{"too few signals", "nobody is left who changes a word: that at +0 of window \"words\" on rank 0, for which rank 0 waits", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 2)
+		}},
+		{"a lock that is kept", "is as the swap of rank 0 at causes_test.go:90 has left it, and that one's kernel has ended", prim.Task{}, func(x *lab, c *prim.Context) {
+			if c.Rank() > 0 {
+				c.Pass(1 << 20)
+				c.WaitAnywhere(x.word(0, 0), prim.LT, 1)
+				return
+			}
+			lock := []prim.Run{{Addr: x.word(0, 0).Addr, Bytes: 4}}
+			x.words.Storage(0).Bytes()[0] = 1
+			c.Touch("swap", lock, prim.Atomic, false)
+			c.Touch("swap", lock, prim.Atomic, false) // takes nothing
+		}},
+		{"a word that is put and cleared", "waits at causes_test.go:101, is as the clear of rank 1", prim.Task{Threads: 32}, func(x *lab, c *prim.Context) {
+			word := []prim.Run{{Addr: x.word(1, 0).Addr, Bytes: 4}}
+			switch c.Rank() {
+			case 0:
+				c.Scatter("store", word, []byte{7, 0, 0, 0}, false)
+			case 1:
+				c.Wait(x.word(1, 0), prim.GE, 7)
+				c.Write("clear", word[0].Addr, make([]byte, 4), false)
+				c.Wait(x.word(1, 0), prim.GE, 7)
+			}
+		}},
+		{"threads in roles", "on rank 0 some threads of kernel \"hangs\" wait", prim.Task{Threads: 64}, func(x *lab, c *prim.Context) {
+			c.Roles(true)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)
+			c.Roles(false)
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+		}},
+		{"threads in roles, over", "nobody has signalled yet", prim.Task{Threads: 64}, func(x *lab, c *prim.Context) {
+			c.Roles(true)
+			c.Roles(false)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+		}},
 		{"a grid that does not fit", "so that the grid has at most", prim.Task{Blocks: 3000, Threads: 1024}, func(x *lab, c *prim.Context) {
 			c.FetchAdd(x.word(c.Rank(), 0), 1)
 			c.Wait(x.word(c.Rank(), 0), prim.GE, 3000)
@@ -191,6 +243,30 @@ func TestWhatIsQueuedBehindIsNotBlamed(t *testing.T) {
 		var stuck *prim.DeadlockError
 		if err := x.Run(); !errors.As(err, &stuck) || !strings.HasPrefix(stuck.Cause, cause) || strings.Contains(stuck.Cause, "reads") {
 			t.Errorf("%q: %v", cause, err)
+		}
+	}
+}
+
+// TestWaitsTwiceForOneSignal puts without a fence and signals, and waits for the signal twice: that the second wait brings nothing
+// new is not what is wrong, on the putting rank neither.
+func TestWaitsTwiceForOneSignal(t *testing.T) {
+	for to := range 2 {
+		x := newLab(t, 2, prim.Options{Check: true, Fences: true})
+		err := runOn(t, x.Machine, all(2), func(c *prim.Context) error {
+			if c.Rank() == 0 {
+				c.PutNBI(x.at(to, 64), x.at(0, 0), 64)
+				c.Signal(x.word(to, 0), prim.Set, 1)
+			}
+			if c.Rank() == to {
+				for range 2 {
+					c.Wait(x.word(to, 0), prim.EQ, 1)
+				}
+				c.Load(c.Tile(0, 64), x.at(to, 64))
+			}
+			return nil
+		})
+		if err == nil || strings.Contains(err.Error(), "needs a phase") || !strings.Contains(err.Error(), "landed") {
+			t.Errorf("to rank %d: %v", to, err)
 		}
 	}
 }

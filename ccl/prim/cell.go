@@ -48,7 +48,8 @@ type consumption struct {
 type staleWait struct {
 	cell          *cell
 	first, second *origin
-	signal        bool // first is one
+	signal        bool    // first is one
+	by            *access // the last signal that has satisfied both; nil where that is not known
 }
 
 // String says what is wrong with it.
@@ -220,6 +221,11 @@ func (c *cell) take(by *origin) {
 	c.taken = append(c.taken, consumption{by.pe, c.version, by})
 }
 
+// isTakenBy says whether a PE has taken the word as data with flags, as it is now.
+func (c *cell) isTakenBy(p *pe) bool {
+	return slices.ContainsFunc(c.taken, func(x consumption) bool { return x.pe == p && x.version == c.version })
+}
+
 // overshot reports waits for equality that a word has jumped over.
 func (k *checker) overshot(p place, a *access, old, value int64) {
 	for _, x := range p.waiters {
@@ -289,7 +295,7 @@ func (c *cell) consume(by *origin) {
 	for i := range c.consumed {
 		if u := &c.consumed[i]; u.pe == by.pe {
 			if u.version == c.version && c.version > 0 {
-				by.pe.noteStale(&staleWait{cell: c, first: u.by, second: by})
+				by.pe.noteStale(&staleWait{cell: c, first: u.by, second: by, by: c.last})
 			}
 			u.version, u.by = c.version, by
 			return

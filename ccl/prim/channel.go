@@ -113,7 +113,7 @@ func (ch *channel) deliver() {
 	}
 	for i := 0; i < len(ch.queue) && ch.queue[i].epoch == ch.queue[0].epoch; {
 		next := ch.queue[i]
-		if !next.isFree() {
+		if !next.isFree() || slices.ContainsFunc(ch.queue[:i], next.storesAgain) {
 			i++
 			continue
 		}
@@ -121,6 +121,16 @@ func (ch *channel) deliver() {
 		next.land()
 		i = 0 // an epoch may be over
 	}
+}
+
+// storesIn says whether the message is a store of a program's threads that has bytes of a place.
+func (s *message) storesIn(p place) bool {
+	return s.stored && (s.dst.shares(p) || slices.ContainsFunc(s.rest, p.shares))
+}
+
+// storesAgain says whether both messages are stores of threads, and have bytes in common: such land as they were sent.
+func (s *message) storesAgain(earlier *message) bool {
+	return s.stored && (earlier.storesIn(s.dst) || slices.ContainsFunc(s.rest, earlier.storesIn))
 }
 
 // isFree says whether the message is at its destination, and no fence holds it back.

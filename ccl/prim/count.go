@@ -97,6 +97,7 @@ type doubt struct {
 	instead *step
 	without clock  // what is known in any case
 	loop    string // of a program's own loop: its condition; "" for a wait
+	again   bool   // the program makes use of what the loop finds, and has known the earlier value already
 }
 
 // guardOf is the guard of a wait that was satisfied; nil when it needs none.
@@ -266,10 +267,15 @@ func (k *checker) lookOut(a *access, before *accesses) {
 		if !a.known.Knows(d.by.issue) {
 			continue
 		}
-		if write := d.reliedOn(before, a.kind); write != nil {
+		if write := d.reliedOn(before, a.kind); write != nil && (!d.again || a.repeats(write)) {
 			k.reportDoubt(d, a, write)
 		}
 	}
+}
+
+// repeats says whether the access is a read of what its rank has read by the same line before, which a write has overwritten since.
+func (a *access) repeats(write *access) bool {
+	return slices.ContainsFunc(write.over, func(r *access) bool { return r.rank() == a.rank() && r.site == a.site })
 }
 
 // reportDoubt says what an access relies on: a write before it, or a read.

@@ -175,8 +175,8 @@ func (m *Machine) Cause(later func(rank int) string) string {
 	launches := func() string { return m.launchCause(later) }
 	dispatch := func() string { return m.dispatchCause(later) }
 	for _, find := range []func() string{
-		m.overshotCause, m.groupCause, m.barrierCause, launches, m.otherRankCause, dispatch, m.roomCause, m.gridCause, m.endedCause,
-		m.ownGridCause, m.skippedCause, m.otherWordCause,
+		m.overshotCause, m.groupCause, m.barrierCause, launches, m.otherRankCause, m.roleCause, dispatch, m.roomCause, m.gridCause,
+		m.endedCause, m.ownGridCause, m.skippedCause, m.rolesCause, m.otherWordCause, m.silenceCause, m.restCause,
 	} {
 		if text := find(); text != "" {
 			return text

@@ -241,7 +241,15 @@ func unled(a, b *access) string {
 	case a.job != nil && a.job == b.job && a.rank() == b.rank() && a.block != b.block:
 		return fmt.Sprintf("no signal or barrier leads from the %s of program %d to the %s of program %d, two programs of one grid", a.what, a.block, b.what, b.block)
 	}
-	return fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what)
+	return fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what) + orBack(a, b)
+}
+
+// orBack says of a read that came first in this run what is missing if it was too early; "" where it is none.
+func orBack(a, b *access) string {
+	if a.kind != reads || !b.kind.changes() || a.rank() == b.rank() {
+		return ""
+	}
+	return fmt.Sprintf(", or back: a wait is missing before the %s if it is to find what the %s brings, and else a signal to rank %d after it", a.what, b.what, b.rank())
 }
 
 // isMessage says whether the access is of bytes that a program sends, which are read some time later.
@@ -373,21 +381,20 @@ func wordRace(a, b *access) (Kind, string) {
 
 // staleBetween finds a wait of one of the two for the other that no new signal satisfied.
 func staleBetween(a, b *access) *staleWait {
-	if s := b.pe.staleOf(a.rank()); s != nil {
+	if s := b.pe.staleFor(a); s != nil || a.pe == b.pe {
 		return s
 	}
-	return a.pe.staleOf(b.rank())
+	return a.pe.staleFor(b)
 }
 
-func (p *pe) staleOf(rank int) *staleWait {
+// staleFor is a wait for the rank of an access, unless the signals that satisfied it came after the access was issued: they tell of that.
+func (p *pe) staleFor(a *access) *staleWait {
 	if p == nil {
 		return nil
 	}
 	for _, s := range p.stale {
-		for _, r := range s.cell.ranks {
-			if r == rank {
-				return s
-			}
+		if slices.Contains(s.cell.ranks, a.rank()) && (s.by == nil || !s.by.known.Knows(a.issue)) {
+			return s
 		}
 	}
 	return nil

@@ -40,6 +40,7 @@ type region struct {
 	shift      int               // where its first byte is there
 	signallers []int             // ranks that have changed words here
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
+	touched    map[int]touch     // by offset: the last change of a word by anything else that no signal has followed
 	heard      map[int]bool      // by offset: a wait for the word has been satisfied
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
 	hasFlags   bool              // somebody has looked at data with flags here
@@ -114,8 +115,20 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	}
 	w := m.newWindow(name, []int{rank}, len(data))
 	w.on(rank).bytes = data
-	m.check.holds(place{w.on(rank), 0, len(data)})
+	m.check.holds(w.on(rank).whole())
 	m.windows = append(m.windows, w)
+	return w, nil
+}
+
+// AttachMet is Attach for memory of one length on several ranks, which have met with it.
+func (m *Machine) AttachMet(name string, ranks []int, data [][]byte) (*Window, error) {
+	w, err := m.attachAll(name, ranks, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range ranks {
+		m.check.holds(w.on(r).whole())
+	}
 	return w, nil
 }
 
@@ -129,6 +142,17 @@ func (w *Window) Share(at int) {
 // AttachAll is Attach for bytes on several ranks, which get one offset: a window. They are of one length. written says
 // whether they count as written.
 func (m *Machine) AttachAll(name string, ranks []int, data [][]byte, written bool) (*Window, error) {
+	w, err := m.attachAll(name, ranks, data)
+	if err != nil || !written {
+		return w, err
+	}
+	for _, r := range ranks {
+		m.check.hostWrites(w.on(r).whole())
+	}
+	return w, nil
+}
+
+func (m *Machine) attachAll(name string, ranks []int, data [][]byte) (*Window, error) {
 	if err := m.checkDomain(name, ranks); err != nil {
 		return nil, err
 	}
@@ -139,13 +163,13 @@ func (m *Machine) AttachAll(name string, ranks []int, data [][]byte, written boo
 	w := m.newWindow(name, ranks, n)
 	for i, r := range ranks {
 		w.on(r).bytes = data[i]
-		if written {
-			m.check.hostWrites(place{w.on(r), 0, n})
-		}
 	}
 	m.windows = append(m.windows, w)
 	return w, nil
 }
+
+// whole is all of the region.
+func (r *region) whole() place { return place{r, 0, len(r.bytes)} }
 
 // room is how many bytes the largest window can have.
 func (m *Machine) room() int { return max(0, scratchBit-3*Granule-int(m.used)) }

@@ -70,8 +70,8 @@ type Mirrored struct {
 // Mirror calls see for whatever programs do with the window in the memory of a rank.
 func (w *Window) Mirror(rank int, see func(Mirrored)) { w.on(rank).mirror = see }
 
-// Shows says whether the window's memory is these bytes, which were attached.
-func (w *Window) Shows(data []byte) bool {
-	own := w.regions[0].bytes
-	return len(own) > 0 && len(own) == len(data) && &own[0] == &data[0]
+// Shows says whether the window's memory on a rank is these bytes, which were attached.
+func (w *Window) Shows(rank int, data []byte) bool {
+	r := w.on(rank)
+	return r != nil && len(r.bytes) > 0 && len(r.bytes) == len(data) && &r.bytes[0] == &data[0]
 }

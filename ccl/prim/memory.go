@@ -36,6 +36,7 @@ func (m *Machine) put(p place, data []byte, o *origin, r *reduction, at moment, 
 		w := m.check.access(p, o, writes, at, knows)
 		copy(p.data(), data)
 		m.check.brought(p, w, knows)
+		p.touchedBy(o)
 	}
 	if p.window == nil && m.searched() {
 		o.pe.hold(data)

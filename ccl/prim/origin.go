@@ -18,6 +18,7 @@ type origin struct {
 	apart bool    // an engine moves the bytes, in no order with what the program sends
 	alone bool    // one thread stores what is a word, with one instruction
 	told  clock   // what such a store tells: what the program knew at its last fence
+	sent  moment  // when a store of a program's threads in another rank's memory has left them; none for anything else
 	host  int     // whose host it is that does it, if no program does: the rank plus one
 
 	number int // among the PE's operations

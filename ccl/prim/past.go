@@ -60,16 +60,25 @@ func (c *Context) Past(w Word) []int64 {
 // Suffices notes that a loop which has ended, having looked at a word, would have ended when the word had a
 // value of those that Past lists. What only later changes of the word tell may not be there then. text is the loop's condition.
 func (c *Context) Suffices(w Word, value int64, text string) {
-	cell, look, list := c.lookedAt(w)
-	if look == nil || len(list) < 2 {
+	cell, look, later := c.sufficed(w, value)
+	c.doubt(w, cell, look, later, doubt{loop: text})
+}
+
+// Repeats is Suffices for a loop of whose looks the program goes on to use what they have found, so that it may do other things
+// for another value: it counts where the program has known of the value before, and reads again what it has read then.
+func (c *Context) Repeats(w Word, value int64, text string) {
+	cell, look, later := c.sufficed(w, value)
+	if len(later) > 1 && later[0].isKnown(look, look.known) {
+		c.doubt(w, cell, look, later, doubt{loop: text, again: true})
+	}
+}
+
+// doubt notes what later changes of a word tell than that with which a loop would have ended, each as d has it.
+func (c *Context) doubt(w Word, cell *cell, look *origin, later []*state, d doubt) {
+	if len(later) < 2 {
 		return
 	}
-	first := cell.since(look, list)
-	i := slices.IndexFunc(list[first:], func(s *state) bool { return s.value == value })
-	if i < 0 || first+i == len(list)-1 {
-		return
-	}
-	enough := list[first+i]
+	enough := later[0]
 	without := look.known.Clone()
 	without.Join(enough.knows)
 	for other, t := range c.pe.told {
@@ -77,12 +86,43 @@ func (c *Context) Suffices(w Word, value int64, text string) {
 			without.Join(t.knows)
 		}
 	}
-	p := c.wordAt(w)
-	for _, s := range list[first+i+1:] {
-		g := &guard{waiter: &waiter{place: p, cmp: EQ, value: value, by: look, event: &Event{}}}
-		unsure := &step{origin: s.by, at: s.at, own: s.knows}
-		c.pe.doubts = append(c.pe.doubts, &doubt{guard: g, unsure: unsure, instead: &step{origin: enough.by}, without: without, loop: text})
+	d.guard = &guard{waiter: &waiter{place: c.wordAt(w), cmp: EQ, value: enough.value, by: look, event: &Event{}}}
+	d.instead, d.without = &step{origin: enough.by}, without
+	for _, s := range later[1:] {
+		one := d
+		one.unsure = &step{origin: s.by, at: s.at, own: s.knows}
+		c.pe.doubts = append(c.pe.doubts, &one)
 	}
+}
+
+// Outdated is Suffices for a word that the loop has taken as data and their flag, which one store has brought: with the value
+// it would have taken old ones.
+func (c *Context) Outdated(w Word, value int64, text string) {
+	cell, look, later := c.sufficed(w, value)
+	if len(later) < 2 || !cell.isTakenBy(c.pe) {
+		return
+	}
+	before := "at the beginning"
+	if by := later[0].by; by != beginning {
+		before = fmt.Sprintf("since the %s of rank %d at %v", by.what, by.rank(), by.site)
+	}
+	p := c.wordAt(w)
+	c.machine().check.report(Finding{Kind: RowReused, Where: p.at(p.lo), First: end{look, p.lo, p.hi}, Second: end{later[len(later)-1].by, p.lo, p.hi}, Missing: fmt.Sprintf(
+		"the loop (%s) ends also with the data and the flag that were there %s: the flag has to be another one in each call, and the one that the loop looks for, or to be cleared",
+		text, before)})
+}
+
+// sufficed is what a word has been from when it had a value with which a loop would have ended on.
+func (c *Context) sufficed(w Word, value int64) (*cell, *origin, []*state) {
+	cell, look, list := c.lookedAt(w)
+	if look == nil || len(list) < 2 {
+		return nil, nil, nil
+	}
+	list = list[cell.since(look, list):]
+	if i := slices.IndexFunc(list, func(s *state) bool { return s.value == value }); i >= 0 {
+		return cell, look, list[i:]
+	}
+	return nil, nil, nil
 }
 
 // lookedAt is what the checker knows of a word: the program's last look at it, and what it has been until then: a word

@@ -33,6 +33,7 @@ type Context struct {
 	derived *glance // of which it has made what it stores next in a word
 	derives Addr    // the word
 	some    bool    // not all of its threads do what it does now
+	roles   int     // how many branches of some of its threads it is in, of which others have a later one
 	shared  bool    // its threads have shared out the words that it changes now
 	apart   clock   // what all of its threads know, where some have heard more; else nil
 }

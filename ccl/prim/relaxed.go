@@ -128,10 +128,10 @@ func looseBetween(a, b *access) *loose {
 				return l
 			}
 		}
-		if first.pe == nil { // of a host, whose kernels tell what it has done
+		if first.pe == nil || second.known.Knows(first.issue) { // of a host, whose kernels tell what it has done; or told by another use
 			continue
 		}
-		if l := first.untold(second.pe); l != nil {
+		if l := first.untold(second.pe); l != nil && (first == a || l.origin != b.origin) { // the later one cannot tell the earlier one
 			return l
 		}
 	}

@@ -84,7 +84,7 @@ func (x *accesses) written() bool {
 // conflict returns an access that is in no order with a new one although one of them changes what the other sees; nil
 // when there is none.
 func (x *accesses) conflict(a *access, knows clock) *access {
-	if x.write != nil && !knows.Knows(x.write.moment) && !x.write.carries(a) && !x.found(a, knows) {
+	if x.write != nil && !knows.Knows(x.write.moment) && !x.write.carries(a) && !x.write.isOwn(a, knows) && !x.found(a, knows) {
 		return x.write
 	}
 	for _, o := range x.others {
@@ -93,6 +93,12 @@ func (x *accesses) conflict(a *access, knows clock) *access {
 		}
 	}
 	return nil
+}
+
+// isOwn says whether a write is a store of a program's threads in another rank's memory, and the same program knows, before it
+// uses the bytes, that the threads have done it: they find what they have stored, wherever that is.
+func (a *access) isOwn(later *access, knows clock) bool {
+	return a.sent.Tick > 0 && a.pe == later.pe && a.job == later.job && knows.Knows(a.sent)
 }
 
 // found says whether a change of a word comes after the last store there, of another rank, because somebody before it has

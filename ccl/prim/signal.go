@@ -160,11 +160,36 @@ type signalled struct {
 // signalledBy notes whose signals have come, for reports of deadlocks.
 func (p place) signalledBy(o *origin, value int64) {
 	p.changedBy(o)
+	delete(p.region.touched, p.lo)
 	if p.region.signalled == nil {
 		p.region.signalled = map[int]signalled{}
 	}
 	last, found := p.region.signalled[p.lo]
 	p.region.signalled[p.lo] = signalled{o, value, last.mixed || found && last.by.rank() != o.rank()}
+}
+
+// touch is what a change without a signal has left in a word.
+type touch struct {
+	by    *origin
+	value int64
+}
+
+// touchedBy notes who has changed a word without a signal, for reports of deadlocks.
+func (p place) touchedBy(o *origin) {
+	if !p.isWord() {
+		return
+	}
+	before := p.region.signalled[p.lo].value
+	if last, found := p.region.touched[p.lo]; found {
+		before = last.value
+	}
+	if before == p.load() {
+		return
+	}
+	if p.region.touched == nil {
+		p.region.touched = map[int]touch{}
+	}
+	p.region.touched[p.lo] = touch{o, p.load()}
 }
 
 // changedBy notes who has changed words of the region.

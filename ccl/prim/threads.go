@@ -58,6 +58,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 		knows = m.check.touch(p, o, use, at, knows, c)
 		if use != Reads {
 			p.changedBy(o)
+			p.touchedBy(o)
 			m.wake(p)
 		}
 	}
@@ -130,6 +131,15 @@ func (c *Context) Some(on bool) {
 		c.apart = k.release(&c.scalar().agent)
 	}
 	c.some = on
+}
+
+// Roles says that the program begins, or ends, a branch of some of its threads, while others are yet to begin one of their own.
+func (c *Context) Roles(on bool) {
+	if on {
+		c.roles++
+	} else {
+		c.roles--
+	}
 }
 
 // Shares says whether from now on the words that the program changes atomically on other ranks are shared out among its
@@ -223,6 +233,7 @@ func (c *Context) Scatter(what string, to []Run, data []byte, threads bool) {
 	o, m := c.origin(what, pipeOf(threads)), c.machine()
 	at, knows := c.acts(o)
 	c.storesAlone(o)
+	o.sent = at
 	s := &message{origin: o, to: to[0].Addr.Rank(), posted: at, clock: knows.Clone(), dst: c.reach(to[0].Addr, to[0].Bytes)}
 	for _, r := range to[1:] {
 		s.rest = append(s.rest, c.reach(r.Addr, r.Bytes))
@@ -276,8 +287,8 @@ func (c *Context) Gather(what string, from []Run, how Look, threads bool) {
 	c.await(e, b)
 }
 
-// afterOwn begins a look at words when what the PE has sent there has landed: a thread finds in a word what it has stored
-// there last. Where nothing moves that is so anyhow.
+// afterOwn begins a load when what the PE has stored there has landed, and a look at words also when what it has sent them has
+// where messages are in no order: a thread finds in memory what it has stored there last.
 func (p *pe) afterOwn(places []place, how Look, begin func()) {
 	left := 1
 	over := func() {
@@ -285,9 +296,10 @@ func (p *pe) afterOwn(places []place, how Look, begin func()) {
 			begin()
 		}
 	}
-	if ch := p.channels[places[0].rank]; ch != nil && how != PlainLook && (p.machine.Reorder || p.machine.searched()) {
+	if ch := p.channels[places[0].rank]; ch != nil {
+		signals := how != PlainLook && (p.machine.Reorder || p.machine.searched())
 		for _, s := range ch.queue {
-			if s.signal == nil || !slices.ContainsFunc(places, s.signal.word.shares) {
+			if !slices.ContainsFunc(places, s.storesIn) && !(signals && s.signal != nil && slices.ContainsFunc(places, s.signal.word.shares)) {
 				continue
 			}
 			left++

@@ -1,6 +1,7 @@
 package prim_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -447,6 +448,57 @@ func TestFencesAreCumulativeForStores(t *testing.T) {
 	}
 }
 
+// TestARelaxedUseIsNoCauseOfItself lets rank 0 clear a word that both ranks add to, and rank 1 add before anything says that it is
+// cleared: that its addition would release is no help.
+func TestARelaxedUseIsNoCauseOfItself(t *testing.T) {
+	m, w := over(t, 2, prim.Options{Check: true})
+	word := used(w.At(0, 0), prim.Relaxed)
+	run := func(c *prim.Context) error {
+		if c.Rank() == 0 {
+			c.FetchAdd(word, 1)
+			c.Touch("clear", []prim.Run{{Addr: w.At(0, 0), Bytes: 8}}, prim.Writes, false)
+		} else {
+			c.Pass(1 << 24)
+			c.FetchAdd(word, 1)
+		}
+		return nil
+	}
+	for r := range 2 {
+		submit(t, m, prim.Task{Name: "adds", Kernel: run, Workers: []int{r}, Threads: 32, Beside: true})
+	}
+	if err := m.Run(); err == nil || strings.Contains(err.Error(), "is to release") {
+		t.Error(err)
+	}
+}
+
+// TestThreadsFindTheirOwnStores lets a program store in another rank's memory twice, and load what it has stored: its threads find
+// that, where these all do it, or have met before one of them does.
+func TestThreadsFindTheirOwnStores(t *testing.T) {
+	for _, x := range []struct{ alone, met, right bool }{{false, false, true}, {true, true, true}, {true, false, false}} {
+		for seed := range uint64(8) {
+			m, w := over(t, 2, prim.Options{Check: true, Fences: true, Reorder: seed > 0, Seed: seed})
+			places := []prim.Run{{Addr: w.At(1, 64), Bytes: 64}, {Addr: w.At(1, 256), Bytes: 64}}
+			run := func(c *prim.Context) error {
+				for i := range byte(6) {
+					c.Scatter("store", places, bytes.Repeat([]byte{i + 1}, 128), true)
+					if x.met {
+						c.Meet()
+					}
+					c.Gather("load", places[1:], prim.PlainLook, !x.alone)
+					if got := w.Storage(1).Bytes()[256:320]; x.right && !bytes.Equal(got, bytes.Repeat([]byte{i + 1}, 64)) {
+						t.Errorf("%+v, seed %d: %v after store %d", x, seed, got, i+1)
+					}
+				}
+				return nil
+			}
+			submit(t, m, prim.Task{Name: "own", Kernel: run, Workers: []int{0}, Threads: 32})
+			if err := m.Run(); (err == nil) != x.right {
+				t.Errorf("%+v, seed %d: %v", x, seed, err)
+			}
+		}
+	}
+}
+
 // TestAllOfARankMayLandLater puts with one program and waits in the next one on the same PE, for all of the rank's puts
 // or for its own only, before all ranks meet.
 func TestAllOfARankMayLandLater(t *testing.T) {
@@ -506,6 +558,73 @@ func polls(w *prim.Window, bound int64) prim.Kernel {
 		c.Gather("load", []prim.Run{{Addr: w.At(1, 192), Bytes: 8}}, prim.PlainLook, false) // tells nothing
 		c.Gather("load", []prim.Run{{Addr: w.At(0, 64), Bytes: 8}, {Addr: w.At(0, 128), Bytes: 8}}, prim.PlainLook, false)
 		return nil
+	}
+}
+
+// takes is a program of two ranks: rank 0 brings data twice, each time with a number in a word beside them, and rank 1 takes them in a
+// loop that ends with any number; it answers, and clears the word before if it clears. apart: the second data are elsewhere.
+func takes(w *prim.Window, flagged, clears, apart bool) prim.Kernel {
+	word, answer := prim.I64(w.At(1, 0)), prim.I64(w.At(0, 0))
+	how := prim.FreshLook
+	if flagged {
+		how = prim.FlaggedLook
+	}
+	return func(c *prim.Context) error {
+		for call := range int64(2) {
+			data := 64
+			if apart && call == 1 {
+				data = 128
+			}
+			if c.Rank() == 0 {
+				c.Put(w.At(1, data), w.At(0, 256), 8)
+				c.Fence()
+				c.Signal(word, prim.Set, call+1)
+				c.Wait(answer, prim.GE, call+1)
+				continue
+			}
+			look := []prim.Run{{Addr: word.Addr, Bytes: 8}}
+			for seen := make([]byte, 8); seen[0] != byte(call+1); {
+				c.Watch(look, seen, "a number")
+				c.Gather("look", look, how, false)
+				copy(seen, w.Storage(1).Bytes())
+			}
+			for _, value := range c.Past(word) {
+				switch {
+				case value == 0:
+				case flagged:
+					c.Outdated(word, value, "no number")
+				default:
+					c.Repeats(word, value, "no number")
+				}
+			}
+			c.Gather("load", []prim.Run{{Addr: w.At(1, data), Bytes: 8}}, prim.PlainLook, false)
+			if clears {
+				c.Signal(word, prim.Set, 0)
+				c.Quiet()
+			}
+			c.Signal(answer, prim.Add, 1)
+		}
+		return nil
+	}
+}
+
+// TestLoopsThatAnEarlierCallEnds finds a loop that the number of the call before ends, where the program reads what that told again, or
+// has taken data with the number.
+func TestLoopsThatAnEarlierCallEnds(t *testing.T) {
+	for _, x := range []struct{ flagged, clears, apart, right bool }{
+		{false, false, false, false},
+		{false, true, false, true},
+		{false, false, true, true},
+		{true, false, true, false},
+		{true, true, true, true},
+	} {
+		m, w := over(t, 2, prim.Options{Check: true})
+		for r := range 2 {
+			submit(t, m, prim.Task{Name: "takes", Kernel: takes(w, x.flagged, x.clears, x.apart), Workers: []int{r}, Threads: 32, Beside: true})
+		}
+		if err := m.Run(); (err == nil) != x.right || err != nil && !strings.Contains(err.Error(), "the loop (no number) ends also") {
+			t.Errorf("%+v: %v", x, err)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func Sees(r *torchemu.Rank, waitable int64) {
 func (l *Launch) mirror(uses []*tensor.Tensor) {
 	l.shown = map[*prim.Window]*tensor.Storage{}
 	for _, w := range l.windows {
-		s := storageOf(w, uses)
+		s := storageOf(w, l.stream.Rank().ID, uses)
 		if s == nil {
 			continue
 		}
@@ -167,10 +167,10 @@ func (l *Launch) deedOf(of doing) *tensor.Deed {
 	return d
 }
 
-// storageOf finds the storage that a window shows.
-func storageOf(w *prim.Window, uses []*tensor.Tensor) *tensor.Storage {
+// storageOf finds the storage that a window shows in the memory of a rank.
+func storageOf(w *prim.Window, rank int, uses []*tensor.Tensor) *tensor.Storage {
 	for _, t := range uses {
-		if s := t.Storage(); w.Shows(s.Bytes()) {
+		if s := t.Storage(); w.Shows(rank, s.Bytes()) {
 			return s
 		}
 	}

@@ -1,4 +1,8 @@
-"""Graphs of what a rank's streams do: what is put on them is noted, to be put there again."""
+"""Graphs of what a rank's streams do: what is put on them is noted, to be put there again.
+
+What has results is done all the same, for their shapes. What has none is done by replays only, as on a device: what
+programs make of peers' memory could not be undone.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from torchemu.runtime.rank_local import ThreadLocal
 
 
 class Capture(Protocol):
-    """A graph that is under way. What it notes is done all the same, in steps that count for nothing by themselves."""
+    """A graph that is under way."""
 
     def note(self, again: Callable[[], Any], writes: Sequence[Any]) -> None:
         """Notes something on the current stream: what puts it there again, and the tensors that it writes."""
@@ -47,3 +51,12 @@ def noted(again: Callable[[], Any], writes: Sequence[Any]) -> Iterator[None]:
     capture.note(again, writes)
     with capture.paused():
         yield
+
+
+def do(work: Callable[[], Any]) -> None:
+    """Does something without results, and where there is a graph notes it only, for the graph's replays."""
+    capture = _current.get()
+    if capture is None:
+        work()
+    else:
+        capture.note(work, ())

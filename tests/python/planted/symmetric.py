@@ -313,4 +313,38 @@ for seq in range(1, 4):
     ll[(1,)](hdl.buffer_ptrs_dev, value(rank, 30, seq).cuda(), out, seq, 30, rank, world, 32)
     check(out[:, :30], torch.stack([value(r, 30, seq) for r in range(world)]))
 """,
+    "a graph of an exchange that counts its epochs in memory": """
+@triton.jit
+def exchange(x, bufs, pads, buf, pad, epoch, out, rank: tl.constexpr, world: tl.constexpr, B: tl.constexpr):
+    bufs, pads = bufs.to(tl.pointer_type(tl.uint64)), pads.to(tl.pointer_type(tl.uint64))
+    i = tl.arange(0, B)
+    e = tl.load(epoch) + 1
+    half = e % 2
+    half = 0  #+ one half
+    for r in tl.static_range(world):
+        to = tl.load(bufs + r).to(tl.pointer_type(tl.float32)) + (half * world + rank) * B
+        tl.store(to + i, tl.load(x + i))  #! *
+    tl.debug_barrier()  #- no sync
+    if get_tid() < world:
+        tl.atomic_xchg(tl.load(pads + get_tid()).to(tl.pointer_type(tl.uint32)) + rank, e, sem="release", scope="sys")
+        while tl.atomic_add(pad + get_tid(), 0, sem="acquire", scope="sys") < e: pass  #- any epoch
+        while tl.atomic_add(pad + get_tid(), 0, sem="acquire", scope="sys") < 1: pass  #+ any epoch  #! any epoch
+    tl.debug_barrier()
+    acc = tl.zeros((B,), tl.float32)
+    for r in tl.static_range(world): acc += tl.load(buf + (half * world + r) * B + i)  #! *
+    tl.store(out + i, acc)
+    tl.store(epoch, e)
+B = 32
+buf, hdl = met(2 * world * B)
+pad = hdl.get_signal_pad(rank, dtype=torch.uint32)
+epoch = torch.zeros(1, dtype=torch.int32, device="cuda")
+x, out = torch.zeros(B, device="cuda"), torch.zeros(B, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    exchange[(1,)](x, hdl.buffer_ptrs_dev, hdl.signal_pad_ptrs_dev, buf, pad, epoch, out, rank, world, B)
+for step in range(4):
+    x.copy_(value(rank, B, step))
+    graph.replay()
+    check(out, sum(value(r, B, step) for r in range(world)))
+""",
 }

@@ -95,6 +95,7 @@ def pass_on(word, ack, out, R: tl.constexpr):
     for r in range(R):
         if me == 0:
             while tl.atomic_add(ack, 0, sem="acquire", scope="sys") < r: pass  #- no ack
+            for k in range(10): tl.store(out + k % 4, tl.atomic_add(ack + 1, 0))  #+ no ack
             tl.store(dl.symm_at(word, 1), r + 5)  #! no ack
         if me == 1:
             found = tl.load(word, volatile=True)
@@ -103,7 +104,7 @@ def pass_on(word, ack, out, R: tl.constexpr):
             tl.store(word, 0)  #! no ack
             tl.atomic_xchg(dl.symm_at(ack, 0), r + 1, sem="release", scope="sys")
 
-word, ack, out = cleared(1), cleared(1), torch.zeros(4, dtype=torch.int64).cuda()
+word, ack, out = cleared(1), cleared(2), torch.zeros(4, dtype=torch.int64).cuda()
 nvshmem_barrier_all_on_stream()
 pass_on[(1,)](word, ack, out, 4)
 torch.cuda.synchronize()
@@ -1035,13 +1036,14 @@ def ll(x, box, out, seq, half, n, W: tl.constexpr):
             at = dl.symm_at(box, p) + ((half * W + me) * n + t) * 2
             st(at, ld(x + t))  #+ two stores  #! two stores
             st(at + 1, seq, "sys", "relaxed")  #+ two stores  #! two stores
-            st_v2_u32(at, ld(x + t), seq)  #- two stores  #! one half
+            st_v2_u32(at, ld(x + t), seq)  #- two stores  #! one half, any flag
     for q in range(1, W):
         r = (me + W - q) % W
         if t < n:
             place = box + ((half * W + r) * n + t) * 2
             a, f = load_v2_u32(place)  #! *
-            while f != seq: a, f = load_v2_u32(place)
+            while f != seq: a, f = load_v2_u32(place)  #- any flag
+            while f == 0: a, f = load_v2_u32(place)  #+ any flag
             st(out + r * n + t, a)
 n = 9
 box = cleared(2 * world * n * 2, torch.int32)
@@ -3186,5 +3188,59 @@ for call in range(1, 4):
     parts[(G,)](x, part, count, out, call, N, world)
     assert out.tolist() == [sum(i + 10.0 * r + call for r in range(world)) for i in range(N * G)]
     nvshmem_barrier_all_on_stream()  #- no barrier
+""",
+    "sums in a peer's memory, row by row under its lock": """
+@triton_dist.jit
+def add(total, lock, x, N: tl.constexpr, R: tl.constexpr):
+    i, me = tl.arange(0, N), dl.rank()
+    there, word = dl.symm_at(total, 0), dl.symm_at(lock, 0)
+    if tid(0) == 0:
+        while atomic_cas(word, 0, 1, "sys", "acquire") != 0: pass  #- no lock
+    __syncthreads()
+    for r in range(R): tl.store(there + i, tl.load(there + i) + tl.load(x + r * N + i))  #! *
+    __syncthreads()  #- no sync
+    if tid(0) == 0: st(word, 0, "sys", "release")  #- relaxed unlock
+    if tid(0) == 0: st(word, 0, "sys", "relaxed")  #+ relaxed unlock
+N, R = 64, 3
+total, lock, x = sym(N), cleared(1, torch.int32), torch.arange(R * N).cuda() * 1.0 + rank
+total.fill_(0.0)
+nvshmem_barrier_all_on_stream()
+add[(1,)](total, lock, x, N, R)
+nvshmem_barrier_all_on_stream()
+want = [sum(float(r * N + i + q) for r in range(R) for q in range(world)) for i in range(N)]
+assert rank or total.tolist() == want, total.tolist()
+""",
+    "rows with their counts in flags, cleared by who has taken them": """
+@triton_dist.jit
+def dispatch(x, counts, box, words, half, N: tl.constexpr, T: tl.constexpr, W: tl.constexpr):
+    me, e = dl.rank(), tl.program_id(0)
+    i = tl.arange(0, N)
+    n = tl.load(counts + e)
+    for t in range(n): tl.store(dl.symm_at(box, e) + ((half * W + me) * T + t) * N + i, tl.load(x + i) + t)  #! *
+    __syncthreads()  #- no sync
+    word = dl.symm_at(words, e) + half * W + me
+    tl.atomic_xchg(word, -n - 1, sem="release", scope="sys")  #- relaxed
+    tl.atomic_xchg(word, -n - 1, sem="relaxed", scope="sys")  #+ relaxed
+@triton_dist.jit
+def combine(box, words, out, half, N: tl.constexpr, T: tl.constexpr, W: tl.constexpr):
+    r = tl.program_id(0)
+    i = tl.arange(0, N)
+    v = tl.atomic_add(words + half * W + r, 0, sem="acquire", scope="sys")  #! not cleared
+    while v == 0: v = tl.atomic_add(words + half * W + r, 0, sem="acquire", scope="sys")
+    acc = tl.zeros((N,), tl.float32)
+    for t in range(-v - 1): acc += tl.load(box + ((half * W + r) * T + t) * N + i)  #! *
+    tl.store(out + r * N + i, acc)
+    tl.store(words + half * W + r, 0)  #- not cleared
+N, T = 16, 4
+box, words = sym(2 * world * T * N), cleared(2 * world, torch.int32)
+nvshmem_barrier_all_on_stream()
+for call in range(4):
+    count = lambda r, e: (r + e + call) % T + 1
+    counts = torch.tensor([count(rank, e) for e in range(world)], dtype=torch.int32).cuda()
+    x, out = torch.arange(N).cuda() + 100.0 * rank + call, torch.zeros(N * world).cuda()
+    dispatch[(world,)](x, counts, box, words, call % 2, N, T, world)
+    combine[(world,)](box, words, out, call % 2, N, T, world)
+    want = [sum(i + 100.0 * r + call + t for t in range(count(r, rank))) for r in range(world) for i in range(N)]
+    assert out.tolist() == want, out.tolist()
 """,
 }

@@ -68,28 +68,39 @@ class Branch:
         lanes: the condition differs between threads.
     """
 
-    __slots__ = ("_mask", "_outer", "_program", "_saved", "lanes", "other", "then")
+    __slots__ = ("_followed", "_mask", "_outer", "_program", "_roles", "_saved", "lanes", "other", "then")
 
     _program: Block
     _mask: np.ndarray
     _outer: np.ndarray
+    _followed: tuple[bool, bool]
 
     def __init__(self, then: bool) -> None:
-        self.then, self.other, self.lanes = then, not then, False
+        self.then, self.other, self.lanes, self._roles = then, not then, False, False
 
     def enter(self, names: Mapping[str, Any]) -> None:
         """Begins the first side under its mask."""
         self._saved = dict(names)
         self._program.mask = self._mask
+        self._begin(self._followed[0] or (self._followed[1] and self.other))
 
     def turn(self, names: Mapping[str, Any]) -> None:
         """Begins the second side under its mask."""
         self._saved = dict(names)
         self._mask = self._outer & ~self._mask
         self._program.mask = self._mask
+        self._begin(self._followed[0])
+
+    def _begin(self, followed: bool) -> None:
+        """Tells the core of a side after which other threads have theirs."""
+        self._roles = followed and self._program.supposed is None
+        if self._roles:
+            go.PrimRoles(self._program.handle, True)
 
     def leave(self, names: Mapping[str, Any], assigned: Sequence[str]) -> Any:
         """Ends a side, and returns what the assigned names have now."""
+        if self._roles:
+            go.PrimRoles(self._program.handle, False)
         self._program.mask = None if self._outer is self._program.all else self._outer
         return _blended(assigned, self._saved, names, self._mask) if assigned else None
 
@@ -97,8 +108,12 @@ class Branch:
 _YES, _NO = Branch(True), Branch(False)
 
 
-def branch(condition: Any) -> Branch:
+def branch(condition: Any, is_followed: bool, has_else: bool) -> Branch:
     """Decides an ``if``.
+
+    Args:
+        is_followed: threads that are not in it come to another one, without a barrier before.
+        has_else: there is a second side.
 
     Raises:
         TypeError: the condition is a block.
@@ -116,10 +131,12 @@ def branch(condition: Any) -> Branch:
     program = made._program = current()
     made._outer = program.active()
     made._mask = truth(condition).data & made._outer
-    made.lanes = True
+    made.lanes, made._followed = True, (is_followed, has_else)
     made.then, made.other = bool(made._mask.any()), bool((made._outer & ~made._mask).any())
     return made
 
+
+_Ends = Callable[[dict[int, bytes], int], bool]
 
 _PATIENCE = 1 << 18
 """So often a loop may do nothing at all: one that looks at the time ends before."""
@@ -131,10 +148,11 @@ class Loop:
     Args:
         names: what is assigned in it.
         text: its condition.
+        uses: it only looks, and the kernel uses what the looks have found for more than its end.
     """
 
-    def __init__(self, names: Sequence[str], text: str) -> None:
-        self._names, self._text = names, text
+    def __init__(self, names: Sequence[str], text: str, uses: bool) -> None:
+        self._names, self._text, self._uses = names, text, uses
         self._program = current()
         self._outer = self._program.mask
         self.lanes = False
@@ -180,20 +198,38 @@ class Loop:
         if not let_go.any():
             return
         looks = dict(program.looks[self._from :])
-        for address, data in looks.items():
-            if len(data) not in (4, 8):
-                continue
-            for value in go.PrimPast(program.handle, address, len(data)):
-                then = looks | {address: value.to_bytes(len(data), "little", signed=True)}
-                if not (self._supposing(then, address, evaluate) & let_go).any():
-                    go.PrimSuffices(program.handle, program.line(), address, len(data), value, f"while {self._text}")
-                    break
 
-    def _supposing(self, memory: dict[int, bytes], address: int, evaluate: Callable[[], Any]) -> np.ndarray:
-        """Says which threads would go on with such memory: all, if the condition does not depend on the address only by
-        a look."""
+        def ends(then: dict[int, bytes], address: int) -> bool:
+            return not (self._supposing(looks | then, address, evaluate, let_go) & let_go).any()
+
+        for address, data in looks.items():
+            if len(data) in (4, 8):
+                self._try(address, len(data), ends, go.PrimRepeats if self._uses else go.PrimSuffices)
+            if len(data) == 4 and address % 8 == 0 and len(looks.get(address + 4, b"")) == 4:
+                self._try(address, 8, ends, go.PrimOutdated, 4)  # data and their flag, if one load has taken both
+
+    def _try(self, address: int, size: int, ends: _Ends, tell: Callable[..., object], piece: int = 8) -> None:
+        """Tells the checker of the first earlier value of a word with which the loop would have ended.
+
+        Args:
+            ends: says whether it ends with pieces of memory, of which one is at the address.
+            piece: the bytes of a look, of which the word may be two.
+        """
+        program = self._program
+        for value in go.PrimPast(program.handle, address, size):
+            data = value.to_bytes(size, "little", signed=True)
+            if ends({address + at: data[at : at + piece] for at in range(0, size, piece)}, address):
+                tell(program.handle, program.line(), address, size, value, f"while {self._text}")
+                break
+
+    def _supposing(
+        self, memory: dict[int, bytes], address: int, evaluate: Callable[[], Any], threads: np.ndarray
+    ) -> np.ndarray:
+        """Says which threads would go on with such memory: all, if the condition of some of them does not depend on the
+        address, by a look only."""
         program = self._program
         kept = program.account, program.frame, program.effects, program.loops, program.mask
+        program.mask = threads
         program.supposed, program.asked, program.account = memory, set(), _clock.Account()
         _clock.use(program.account)
         try:

@@ -219,7 +219,7 @@ class _Execution:
         if to <= at:
             if self._loop is None:
                 looks = next((i.text for i in self._code.instructions[to:at] if i.name in _MEMORY), one.text)
-                self._loop = Loop((), f"the loop of {looks!r}")
+                self._loop = Loop((), f"the loop of {looks!r}", False)
             self._loop.goes(True)
         return to
 
@@ -364,7 +364,7 @@ def _scalar(kind: np.dtype) -> t.dtype:
 def _order(one: Instruction) -> None:
     """Fences and barriers."""
     if one.name in ("bar", "barrier"):
-        _threads.syncthreads()
+        _threads.meet()
     else:
         _threads.fence(scope=one.has("cta") or None)
 

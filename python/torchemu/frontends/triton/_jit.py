@@ -167,9 +167,7 @@ class JITFunction(KernelInterface):
         shape = Grid(grid({**options, **bound}) if callable(grid) else grid)
         self._check(shape, warps, bool(options.get("launch_cooperative_grid")))
         if shape.blocks:
-            again = functools.partial(self._launch, shape, warps, bound, bool(options.get("extern_libs")))
-            with captures.noted(again, list(bound.values())):
-                again()
+            captures.do(functools.partial(self._launch, shape, warps, bound, bool(options.get("extern_libs"))))
         return Compiled(self, warps, bound)
 
     def _check(self, grid: Grid, warps: int, cooperative: bool) -> None:

@@ -15,6 +15,7 @@ from torchemu.frontends.triton._packed import Uses
 
 _CONTROL = "__triton_control__"
 _BUILTINS = {"range": "Range"}
+_MEETINGS = {"__syncthreads", "debug_barrier"}
 
 
 def rewritten(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,6 +126,17 @@ def _read(node: ast.AST) -> set[str]:
     return found.union(*map(_read, parts))
 
 
+def _is_followed(branch: ast.If, following: Iterable[ast.stmt]) -> bool:
+    """Reports whether an if of other threads follows an if before all threads of the block meet."""
+    for statement in following:
+        names = {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(statement)}
+        if not names.isdisjoint(_MEETINGS):
+            return False
+        if isinstance(statement, ast.If) and ast.dump(statement.test) != ast.dump(branch.test):
+            return True
+    return False
+
+
 class _Body(ast.NodeTransformer):
     """Rewrites the statements of a kernel.
 
@@ -136,11 +148,15 @@ class _Body(ast.NodeTransformer):
     def __init__(self, file: str, first: int, definition: ast.FunctionDef) -> None:
         self._file, self._first, self._count = file, first, 0
         self._read, self._uses = _read(definition), Uses(definition)
+        self._followed: set[ast.If] = set()  # those of which threads that are not in them come to another one
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Returns statements, rewritten."""
         result: list[ast.stmt] = []
+        body = [s for s in body if not isinstance(s, ast.Pass)]
         for i, statement in enumerate(body):
+            if isinstance(statement, ast.If) and _is_followed(statement, body[i + 1 :]):
+                self._followed.add(statement)
             made = self.visit(statement)
             if isinstance(statement, ast.While) and self._looks_ahead(statement, body[:i]):
                 ahead = len(statement.body)
@@ -171,7 +187,7 @@ class _Body(ast.NodeTransformer):
     def _looks_ahead(self, loop: ast.While, before: list[ast.stmt]) -> bool:
         """Reports whether the statements before a loop are those of its body: a first look, which is one of it."""
         first = before[-len(loop.body) :]
-        return self._waits(loop) and list(map(ast.dump, first)) == list(map(ast.dump, loop.body))
+        return _only_looks(loop) and list(map(ast.dump, first)) == list(map(ast.dump, loop.body))
 
     # -- statements
 
@@ -181,7 +197,8 @@ class _Body(ast.NodeTransformer):
         first, second = _assigned(node.body), _assigned(node.orelse)
         test = self.visit(node.test)
         body, other = self.statements(node.body), self.statements(node.orelse) if node.orelse else []
-        made: list[ast.stmt] = [ast.Assign(targets=[_name(name, True)], value=_control_call("branch", test))]
+        later = [ast.Constant(value=node in self._followed), ast.Constant(value=bool(other))]
+        made: list[ast.stmt] = [ast.Assign(targets=[_name(name, True)], value=_control_call("branch", test, *later))]
         made.append(ast.If(test=_attribute(name, "then"), body=self._side(name, "enter", body, first), orelse=[]))
         if other:
             side = self._side(name, "turn", other, second)
@@ -217,7 +234,8 @@ class _Body(ast.NodeTransformer):
             raise self._error(node, "kernels have no else of a while")
         name, assigned = self._fresh(), _assigned(node.body)
         text = ast.unparse(node.test)
-        begin = _control_call("Loop", _names(assigned), ast.Constant(value=text))
+        uses = _only_looks(node) and not self._waits(node)
+        begin = _control_call("Loop", _names(assigned), ast.Constant(value=text), ast.Constant(value=uses))
         again = self._again(node)
         test = _method(name, "goes", self.visit(node.test), _name(again.name))
         body = self._iteration(name, self.statements(node.body), assigned)
@@ -231,7 +249,7 @@ class _Body(ast.NodeTransformer):
     def _again(self, node: ast.While) -> ast.FunctionDef:
         """Makes a function that evaluates a loop's condition once more, after its looks where these are its body."""
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        looks = copy.deepcopy(node.body) if self._waits(node) else []
+        looks = copy.deepcopy(node.body) if _only_looks(node) else []
         held = ast.Return(value=self.visit(copy.deepcopy(node.test)))
         return ast.FunctionDef(
             name=self._fresh(), args=nothing, body=[*map(self.visit, looks), held], decorator_list=[]

@@ -110,7 +110,7 @@ def each(group: str, *values: Any) -> Iterator[list[int]]:
 def meet(group: str) -> None:
     """Makes what the group has done known to who acts for it."""
     if group == BLOCK:
-        _threads.syncthreads()
+        _threads.meet()
 
 
 def on(program: Block, address: int, pe: int) -> int:

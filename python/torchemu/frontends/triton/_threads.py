@@ -83,7 +83,24 @@ def clock() -> tensor:
 
 
 def syncthreads() -> None:
-    """A barrier of the block's threads."""
+    """A barrier of the block's threads.
+
+    Raises:
+        RuntimeError: with --check, under a condition that does not hold for all of them.
+    """
+    program = current()
+    if program.checks and not program.active().all():
+        come = np.flatnonzero(program.active())
+        raise RuntimeError(
+            f"a barrier of all {program.threads} threads of a block is under a condition that holds for {len(come)} of "
+            f"them, of which thread {come[0]} is the first: the others do not come, and some wait for ever, or go on "
+            "too early; it has to be outside of the branch or loop"
+        )
+    meet()
+
+
+def meet() -> None:
+    """A barrier of the block's threads, or of some of them by a number."""
     program = current()
     program.account.spent += program.rates.barrier
     if program.checks:

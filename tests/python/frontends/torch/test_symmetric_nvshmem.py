@@ -355,7 +355,7 @@ def test_graphs_do_exchanges_again():
     dist.barrier()
     with torch.cuda.graph(graph):
         ops.all_to_all_vdev(given, out, splits, table, name)
-    dist.barrier()  # what is captured is done, too
+    dist.barrier()
     for turn in range(3):
         splits.copy_(torch.tensor([turn % 2 + 1] * world))
         given.copy_(torch.arange(world * 2.0) + 100 * rank + 1000 * turn)

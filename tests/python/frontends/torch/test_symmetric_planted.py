@@ -33,3 +33,26 @@ def test_a_planted_defect_is_reported(name: str, defect: str, tmp_path: Path) ->
             {int(n)} for n in re.findall(r"KernelError: kernel .* failed at .*program\.py:(\d+): ValueError", said)
         ]
     assert status and found and found[0] and found[0] <= wanted, (wanted, found, said)
+
+
+ASTRAY = """
+@triton.jit
+def pass_on(pads, pad, to, rank: tl.constexpr):
+    theirs = tl.load(pads.to(tl.pointer_type(tl.uint64)) + to).to(tl.pointer_type(tl.uint32))
+    if rank == 0: tl.atomic_add(theirs, 1, sem="release", scope="sys")
+    else:
+        while tl.atomic_add(pad, 0, sem="acquire", scope="sys") == 0: pass
+t, hdl = met(8)
+if rank < 2: pass_on[(1,)](hdl.signal_pad_ptrs_dev, hdl.get_signal_pad(rank, dtype=torch.uint32), 3, rank)
+torch.cuda.synchronize()
+"""
+
+
+def test_a_signal_that_goes_to_another_rank_is_named(tmp_path: Path) -> None:
+    status, said = run(tmp_path, symmetric.BEGIN + ASTRAY)
+    word = r'the word at \+0 of its window "signal pads of symmetric memory 1 of group 0", to which no signal has come'
+    sent = r"and the fetch_add of rank 0 at program\.py:\d+ has come to that of rank 3, which does not wait for it"
+    found = re.search(
+        rf"likely cause: a signal has gone to another rank: rank 1 waits at program\.py:\d+ for {word}, {sent}", said
+    )
+    assert status and found, said

@@ -582,3 +582,103 @@ def test_memory_stays_after_the_end_of_the_library() -> None:
         assert words.tolist() == [1, 0, 0, 0]
 
     run(2, program)
+
+
+@triton.jit
+def meets_apart(out: Any, FEW: tl.constexpr, OUTSIDE: tl.constexpr) -> None:
+    t = language_extra.tid(0)
+    if t < FEW:
+        language_extra.st(out + t, t)
+        if OUTSIDE == 0:
+            language_extra.__syncthreads()  # not by all
+    if OUTSIDE:
+        language_extra.__syncthreads()
+
+
+@pytest.mark.parametrize("few", [1, 33, 127])
+def test_a_barrier_of_some_threads_of_a_block_is_told(few: int) -> None:
+    def program(rank: int) -> None:
+        meets_apart[(1,)](torch.zeros(128, dtype=torch.int32, device="cuda"), few, 0)
+        torch.cuda.synchronize()
+
+    said = failure(1, program)
+    assert f"test_diagnoses.py:{line_of(meets_apart, 'not by all')}" in said
+    assert f"a barrier of all 128 threads of a block is under a condition that holds for {few} of them" in said
+
+
+@pytest.mark.parametrize(("few", "outside"), [(128, 0), (33, 1)])
+def test_a_barrier_of_all_threads_is_right(few: int, outside: int) -> None:
+    def program(rank: int) -> None:
+        out = torch.zeros(128, dtype=torch.int32, device="cuda")
+        meets_apart[(1,)](out, few, outside)
+        assert out.tolist() == [*range(few), *[0] * (128 - few)]
+
+    run(1, program)
+
+
+@triton.jit
+def send(words, N: tl.constexpr):
+    for _ in range(N):
+        libshmem_device.signal_op(words, 1, libshmem_device.NVSHMEM_SIGNAL_ADD, (dl.rank() + 1) % dl.num_ranks())
+
+
+@triton.jit
+def take(words, N: tl.constexpr):
+    for m in range(N):
+        libshmem_device.signal_wait_until(words, libshmem_device.NVSHMEM_CMP_GE, m + 1)  # a signal each
+
+
+@triton.jit
+def takes_first(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) == 32:
+        take(words, N)
+    if language_extra.tid(0) == 0:
+        send(words, N)
+
+
+@triton.jit
+def takes_or_sends(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) >= 32:
+        take(words, N)
+    else:
+        send(words, N)
+
+
+@triton.jit
+def takes_then_meets(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) == 32:
+        take(words, N)
+    language_extra.__syncthreads()
+    if language_extra.tid(0) == 0:
+        send(words, N)
+
+
+@triton.jit
+def sends_first(words, N: tl.constexpr) -> None:
+    if language_extra.tid(0) == 0:
+        send(words, N)
+    elif language_extra.tid(0) == 32:
+        take(words, N)
+
+
+def in_roles(kernel: Any) -> None:
+    words = allocate(1)
+    kernel[(1,)](words, 3)
+    torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize("kernel", [takes_first, takes_or_sends])
+def test_threads_in_roles_that_wait_for_a_later_branch_are_told(kernel: Any) -> None:
+    said, line = failure(2, lambda rank: in_roles(kernel)), line_of(take, "a signal each")
+    cause = said.partition("likely cause: ")[2]
+    role = rf'threads in roles: on rank \d some threads of kernel "{kernel.name}" wait at .*test_diagnoses.py:{line}'
+    assert re.match(role + r" for the word at \+0 of window .*, and others have a later branch", cause), said
+
+
+def test_threads_that_meet_before_the_second_branch_have_no_roles() -> None:
+    said = failure(2, lambda rank: in_roles(takes_then_meets))
+    assert said.partition("likely cause: ")[2].startswith("nobody has signalled yet in window"), said
+
+
+def test_signals_that_are_sent_first_are_heard_in_later_roles() -> None:
+    run(2, lambda rank: in_roles(sends_first))

@@ -212,6 +212,4 @@ def start(function: str, tensors: list[torch.Tensor], body: Any, ranks: tuple[in
     """
     context = runtime.current()
     buffers = [buffer for t in tensors if (buffer := buffer_of(t)) is not None]
-    again = lambda: HostProgram(function, ranks or ranks_of(context), body, buffers).start()  # noqa: E731
-    with captures.noted(again, tensors):
-        again()
+    captures.do(lambda: HostProgram(function, ranks or ranks_of(context), body, buffers).start())

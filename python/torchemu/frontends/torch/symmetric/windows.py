@@ -1,4 +1,4 @@
-"""Symmetric memory as device programs see it: a window for each rank's memory, at addresses that all ranks use.
+"""Symmetric memory as device programs see it: windows over the ranks' memory, at addresses that all ranks use.
 
 Without kernels and without a checker nobody asks for it, and operations move elements when the host calls them. Else
 what PyTorch does with the memory has its effect when the rank's stream has come there, as what kernels do.
@@ -42,8 +42,8 @@ def share(name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> 
     """
     context = runtime.current()
     addresses: list[int] = []
-    for memory, home in zip(memories, homes, strict=True):
-        window = _window(context.world, name, memory, home)
+    found = _found(context.world, name, memories, homes)
+    for memory, home, window in zip(memories, homes, found, strict=True):
         address = int(go.PrimAddress(window, home, 0))
         device_program_memory.note_symmetric(memory.untyped_storage())
         buffer = buffer_of(memory)
@@ -60,9 +60,14 @@ def share(name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> 
     return addresses
 
 
-def _window(world: runtime.World, name: str, memory: torch.Tensor, home: int) -> int:
-    """The window over a rank's memory: whoever comes first makes it."""
-    known, place = _windows_of.setdefault(world, {}), memory.data_ptr()
-    if (home, place) not in known:
-        known[home, place] = go.PrimAttach(machine_of(world).handle, name, home, place, memory.nbytes)
-    return known[home, place]
+def _found(world: runtime.World, name: str, memories: Sequence[torch.Tensor], homes: Sequence[int]) -> list[int]:
+    """The windows over ranks' memory, which whoever comes first makes: one, where no rank's has met before."""
+    known, machine = _windows_of.setdefault(world, {}), machine_of(world).handle
+    places, sizes = [m.data_ptr() for m in memories], {m.nbytes for m in memories}
+    keys = list(zip(homes, places, strict=True))
+    if known.keys().isdisjoint(keys) and len(sizes) == 1:
+        known.update(dict.fromkeys(keys, go.PrimAttachMet(machine, name, list(homes), places, *sizes)))
+    for key, memory in zip(keys, memories, strict=True):
+        if key not in known:
+            known[key] = go.PrimAttach(machine, name, *key, memory.nbytes)
+    return [known[key] for key in keys]
