@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from torchemu.frontends.torch.device import h200
+
 _FEATURES = 32
 """Features of a bag that a warp adds up."""
 
@@ -30,9 +32,6 @@ _ONE_BY_ONE = 25.5
 
 _BLOCKS = 98
 """Blocks that do so beside each other, each for its features."""
-
-_FILLED = 4.25
-"""Bytes of a table that are filled with zeros in a picosecond."""
 
 _WRITTEN = 1.3
 """Nanoseconds that each row takes that is written."""
@@ -66,7 +65,7 @@ def gradient_of_few(indices: int, width: int, nbytes: int) -> float:
         width, nbytes: of the table.
     """
     blocks = -(-width // _FEATURES)
-    return nbytes / _FILLED / 1000 + _ONE_BY_ONE * indices * max(1.0, blocks / _BLOCKS)
+    return nbytes / h200.BANDWIDTH + _ONE_BY_ONE * indices * max(1.0, blocks / _BLOCKS)
 
 
 def gradient(indices: int, rows: int, width: int, nbytes: int) -> float:
@@ -75,4 +74,4 @@ def gradient(indices: int, rows: int, width: int, nbytes: int) -> float:
     Args:
         rows, width, nbytes: of the table.
     """
-    return _SORTED[indices > _FEW] + nbytes / _FILLED / 1000 + distinct(indices, rows) * (_WRITTEN + _FEATURE * width)
+    return _SORTED[indices > _FEW] + nbytes / h200.BANDWIDTH + distinct(indices, rows) * (_WRITTEN + _FEATURE * width)

@@ -171,14 +171,15 @@ def _of_bags(mode: int) -> Part:
 _LARGEST = 2  # of the modes of bags, as PyTorch numbers them
 
 
-def _bags(args: Sequence[Any], _: dict[str, Any], __: int) -> Counted:
-    """Counts bags of a table's rows."""
+def _bags(args: Sequence[Any], kwargs: dict[str, Any], moved: int) -> Counted:
+    """Counts bags of a table's rows. Of the table only rows that indices name are read; they and the bags' offsets are,
+    and as many integers are written: the bag of each index, and how many each has."""
     table, indices, bags = args[0], args[1].numel(), args[2].numel()
-    width = table.shape[-1]
-    moved = (embeddings.distinct(indices, table.shape[0]) + bags) * width * table.itemsize + 8 * (
-        2 * indices + 2 * bags
+    rows, width = table.shape
+    touched = (embeddings.distinct(indices, rows) + bags) * width * table.itemsize + 2 * (
+        args[1].nbytes + args[2].nbytes
     )
-    return staged(moved, embeddings.adding(bags, indices / bags, width) if bags else 0)
+    return staged(touched, embeddings.adding(bags, indices / bags, width) if bags else 0)
 
 
 _PLACED = {
