@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 from torch.autograd import profiler, profiler_legacy
-from torch.autograd.profiler_util import FunctionEvent
+from torch.autograd.profiler_util import EventList, FunctionEvent
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import OPS
+from torchemu.frontends.torch import profiled_kernels
 from torchemu.frontends.torch.session import Session
 from torchemu.profile import annotation
 from torchemu.profile.recording import Recording, of_profile
@@ -92,7 +93,10 @@ class RankProfile(profiler_legacy.profile):
             _opened.remove(self)
         self._end_recording()
         super().__exit__(*error)
+        _leave_out_modes(self.function_events)
         self.function_events.extend(_event(number, *noted) for number, noted in enumerate(self.noted))
+        if self._has_device and self._recording is not None and not any(error):
+            profiled_kernels.add(self.function_events, self._recording.events(**self._whose())["traceEvents"])
 
     def _end_recording(self) -> None:
         if self._recording is None or self._recording.ended:
@@ -112,15 +116,19 @@ class RankProfile(profiler_legacy.profile):
         self._check_finish()
         if self._recording is None:
             raise RuntimeError("can't export a trace of a profile that has recorded nothing")
-        context, path = runtime.current(), os.fspath(path)
+        path = os.fspath(path)
         self._recording.write(
             path,
             "perfetto" if form(path) == "perfetto" else "kineto",
-            rank=context.rank,
-            ranks=1 if context.tasks is None else context.tasks.nprocs,
+            **self._whose(),
             no_host=not self._has_host,
             no_device=not self._has_device,
         )
+
+    def _whose(self) -> dict[str, int]:
+        """Returns whose events are written of a recording."""
+        context = runtime.current()
+        return {"rank": context.rank, "ranks": 1 if context.tasks is None else context.tasks.nprocs}
 
     def events(self) -> Any:
         """Returns the recorded events."""
@@ -137,6 +145,21 @@ class RankProfile(profiler_legacy.profile):
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> Any:
         """Writes stacks to a file."""
         return self.function_events.export_stacks(path, metric)
+
+
+_MODE = "PythonDispatchMode"
+"""The name of events in which a dispatch mode does an operation: torchemu's does all of a rank's."""
+
+
+def _leave_out_modes(events: EventList) -> None:
+    """Leaves out how modes do operations, which are events themselves: a program has called each once."""
+    out: set[int] = set()
+    for event in sorted(events, key=lambda event: (event.time_range.start, -event.time_range.end)):
+        if event.name == _MODE or (event.cpu_parent is not None and id(event.cpu_parent) in out):
+            out.add(id(event))
+    for event in events:
+        event.cpu_children = [child for child in event.cpu_children if id(child) not in out]
+    events[:] = [event for event in events if id(event) not in out]
 
 
 def _event(number: int, name: str, shapes: list[Any], work: Any) -> FunctionEvent:

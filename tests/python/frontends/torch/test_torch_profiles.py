@@ -67,6 +67,48 @@ def test_a_file_has_what_host_and_device_did(tmp_path):
 
 
 @real
+def test_events_have_the_kernels_of_the_device(tmp_path):
+    """The file is the oracle, which the core writes."""
+    rank = joined()
+    x = torch.ones(64, 64, device="cuda", requires_grad=True)
+    with torch.profiler.profile() as profile:
+        for _ in range(3):
+            y = x @ x
+        y.relu().sum().backward()
+        dist.all_reduce(x.detach())
+        x.detach().cpu()
+    profile.export_chrome_trace(str(path := tmp_path / f"{rank}.json"))
+    bar = [each for each in bars(path) if each["cat"] in ("kernel", "gpu_memcpy")]
+    events = [each for each in profile.events() if each.device_type is torch.autograd.DeviceType.CUDA]
+    assert [each.name for each in events] == [each["name"] for each in bar]
+    assert {each.device_index for each in events} == {rank}
+    assert [each.device_time_total for each in events] == pytest.approx([each["dur"] for each in bar], abs=2e-3)
+    assert [each.time_range.start for each in events] == pytest.approx([each["ts"] for each in bar], abs=2e-3)
+    averages = {each.key: each for each in profile.key_averages()}
+    took = sum(each["dur"] for each in bar if each["name"] == "mm")
+    assert averages["aten::mm"].count == averages["mm"].count == 5
+    assert averages["aten::mm"].self_device_time_total == pytest.approx(took, abs=1e-2)
+    assert averages["aten::matmul"].count == 3
+    assert averages["aten::matmul"].self_device_time_total == 0
+    assert averages["aten::matmul"].device_time_total == pytest.approx(took * 3 / 5, abs=1e-2)
+    assert averages["aten::relu"].device_time_total == pytest.approx(averages["relu"].device_time_total)
+    assert "PythonDispatchMode" not in averages
+    last = profile.key_averages().table(sort_by="cuda_time_total").splitlines()[-1]
+    told = last.removeprefix("Self CUDA time total: ").removesuffix("us")
+    assert float(told) == pytest.approx(sum(each["dur"] for each in bar), abs=1e-2)
+
+
+@real
+def test_profiles_of_the_host_have_no_kernels():
+    joined()
+    x = torch.ones(8, 8, device="cuda")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        x @ x
+    assert {each.device_type for each in profile.events()} == {torch.autograd.DeviceType.CPU}
+    assert all(each.device_time_total == 0 for each in profile.events())
+
+
+@real
 def test_activities_that_are_not_wanted(tmp_path):
     rank = joined()
     x = torch.ones(8, 8, device="cuda")
