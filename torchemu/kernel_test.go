@@ -2,6 +2,7 @@ package torchemu_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -288,6 +289,48 @@ func BenchmarkKernel(b *testing.B) {
 		launch(b, r.Stream(), us, x)
 		if i%1000 == 999 {
 			run(w)
+		}
+	}
+}
+
+// TestTheVectorUnitsHaveALaunchOfTheirOwn compares kernels that go through as much memory, alone and as KernelTime has them.
+func TestTheVectorUnitsHaveALaunchOfTheirOwn(t *testing.T) {
+	const text = "system: {sips: {count: 1}}\nkernels: {launch: 2000%s}\n"
+	for _, c := range []struct {
+		more string
+		want sim.Time // that products take more
+	}{
+		{"", 0},
+		{", vector_launch: 1300", 700 * sim.Nanosecond},
+	} {
+		topo, err := topology.Parse("launch.yaml", fmt.Appendf(nil, text, c.more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []network.Kernel{{Bytes: 1 << 20}, {Ops: 1 << 20}, {Bytes: 1 << 20, Ops: 1}, {}} {
+			took := map[network.Unit]sim.Time{}
+			for _, unit := range []network.Unit{network.Vector, network.MatrixF32} {
+				k.Unit = unit
+				w := torchemu.NewWorld(topo)
+				r, err := w.Rank(0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				end, err := r.Stream().Kernel("k", k)
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := r.Now()
+				for w.Engine.Run(1<<20) > 0 {
+				}
+				took[unit] = end.At() - began
+				if alone := w.Network.KernelTime(k); took[unit] != alone {
+					t.Errorf("%v, %q: takes %v, alone %v", k, c.more, took[unit], alone)
+				}
+			}
+			if k.Ops <= 1 && took[network.MatrixF32]-took[network.Vector] != c.want {
+				t.Errorf("%v, %q: a product takes %v, and not %v more than %v", k, c.more, took[network.MatrixF32], c.want, took[network.Vector])
+			}
 		}
 	}
 }

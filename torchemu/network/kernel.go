@@ -50,6 +50,7 @@ type Kernel struct {
 // sip is what kernels and copies use of a SIP: segments, or none before their first use.
 type sip struct {
 	memory, matrix, vector int32
+	little                 int32 // the memory, for kernels of the vector units, whose launch is another
 	copies                 [ways]int32
 	brakes                 [3]int32 // the links by which a fault slows its kernels
 	factor                 float64  // by which it does; 0: by none
@@ -90,14 +91,14 @@ func (n *Network) Kernel(at topology.DeviceID, k Kernel, s Sink, token uint64) {
 	switch {
 	case k.Bytes > 0 && work > 0:
 		both := n.newPair(s, token)
-		n.flow(d.memory, k.Bytes, (*halves)(n), both)
+		n.flow(d.memoryFor(k.Unit), k.Bytes, (*halves)(n), both)
 		n.flow(d.unit(k.Unit), int64(work), (*halves)(n), both)
 	case k.Bytes > 0:
-		n.flow(d.memory, k.Bytes, s, token)
+		n.flow(d.memoryFor(k.Unit), k.Bytes, s, token)
 	case work > 0:
 		n.flow(d.unit(k.Unit), int64(work), s, token)
 	default:
-		n.after(n.kernelLaunch(), s, token)
+		n.after(n.kernelLaunch(k.Unit), s, token)
 	}
 }
 
@@ -108,15 +109,19 @@ func (n *Network) after(t sim.Time, s Sink, token uint64) {
 
 // KernelTime is how long a kernel takes that has its SIP to itself: exactly.
 func (n *Network) KernelTime(k Kernel) sim.Time {
-	return n.kernelLaunch() + max(transmission(k.Bytes, n.memoryRate()), n.unitTime(k))
+	return n.kernelLaunch(k.Unit) + max(transmission(k.Bytes, n.memoryRate()), n.unitTime(k))
 }
 
-// kernelLaunch is what every kernel takes beside its bytes and operations.
-func (n *Network) kernelLaunch() sim.Time {
-	if k := n.topology.Kernels(); k != nil {
-		return sim.Time(k.Launch)
+// kernelLaunch is what every kernel of a unit takes beside its bytes and operations.
+func (n *Network) kernelLaunch(u Unit) sim.Time {
+	k := n.topology.Kernels()
+	switch {
+	case k == nil:
+		return 0
+	case u == Vector && k.VectorLaunch > 0:
+		return sim.Time(k.VectorLaunch)
 	}
-	return 0
+	return sim.Time(k.Launch)
 }
 
 // day bounds a single kernel or copy, so that a Time can hold what many take.
@@ -144,6 +149,14 @@ func (n *Network) unitTime(k Kernel) sim.Time { return transmission(k.Ops, n.com
 // flow starts a flow that needs no DMA engine.
 func (n *Network) flow(segment int32, bytes int64, s Sink, token uint64) {
 	n.begin(n.newFlow(segment, bytes, s, token), n.engine.Now())
+}
+
+// memoryFor is the memory as kernels of a unit go through it: the same links, after the launch that such a kernel takes.
+func (d *sip) memoryFor(u Unit) int32 {
+	if u == Vector {
+		return d.little
+	}
+	return d.memory
 }
 
 func (d *sip) unit(u Unit) int32 {
@@ -204,16 +217,17 @@ func (n *Network) sip(at topology.DeviceID) *sip {
 	if d.memory == none {
 		bandwidth := uint64(n.topology.Memory().Bandwidth)
 		d.brakes = [...]int32{n.newLink(bandwidth), n.newLink(full), n.newLink(full)}
-		d.memory, d.matrix, d.vector = n.newMemory(i, d.brakes[0]), n.newUnit(d.brakes[1]), n.newUnit(d.brakes[2])
+		d.memory, d.little = n.newMemory(i, d.brakes[0], MatrixF32), n.newMemory(i, d.brakes[0], Vector)
+		d.matrix, d.vector = n.newUnit(d.brakes[1], MatrixF32), n.newUnit(d.brakes[2], Vector)
 	}
 	return d
 }
 
 // newMemory returns the segment of a SIP's memories: the links of all of them, in both directions, because a stack of
 // memory has one bus. brake is what kernels may take together; only a fault makes that less than what a memory has.
-func (n *Network) newMemory(i int, brake int32) int32 {
+func (n *Network) newMemory(i int, brake int32, u Unit) int32 {
 	s := n.newSegment()
-	s.kernel, s.lanes, s.latency = true, uint32(n.topology.CubesPerSIP()), n.kernelLaunch()
+	s.kernel, s.lanes, s.latency = true, uint32(n.topology.CubesPerSIP()), n.kernelLaunch(u)
 	n.append(&s, brake)
 	for cube := range n.topology.CubesPerSIP() {
 		read, write := n.memoryLinks(i, cube)
@@ -231,9 +245,9 @@ func (n *Network) memoryLinks(sip, cube int) (read, write topology.Link) {
 }
 
 // newUnit returns a segment for the matrix units of a SIP, or for its vector units.
-func (n *Network) newUnit(brake int32) int32 {
+func (n *Network) newUnit(brake int32, u Unit) int32 {
 	s := n.newSegment()
-	s.kernel, s.latency = true, n.kernelLaunch()
+	s.kernel, s.latency = true, n.kernelLaunch(u)
 	n.append(&s, brake)
 	return n.addSegment(s)
 }

@@ -11,6 +11,7 @@ import (
 // default from presets/default.yaml.
 type kernelsConfig struct {
 	Launch    span            `yaml:"launch"`
+	Vector    span            `yaml:"vector_launch"`
 	Tile      span            `yaml:"tile"`
 	SmallTile factor          `yaml:"small_tile"`
 	Split     span            `yaml:"split"`
@@ -173,13 +174,14 @@ type shapesConfig struct {
 
 // Kernels is what kernels take beside their bytes and operations. Times are picoseconds.
 type Kernels struct {
-	Launch     int64   // of every kernel
-	Tile       int64   // of every tile of a product, beside its operations
-	SmallTile  float64 // how much slower small tiles are, see network.MatMulCost
-	Split      int64   // of a product whose depth is split among PEs
-	Drop       float64 // share by which products that go on for long are slower: the power that a chip can sustain
-	After      int64   // time in which two thirds of that have come
-	Collective float64 // share of the units' rates that a collective takes from kernels beside it
+	Launch       int64   // of every kernel
+	VectorLaunch int64   // of those of the vector units; 0: as of every one
+	Tile         int64   // of every tile of a product, beside its operations
+	SmallTile    float64 // how much slower small tiles are, see network.MatMulCost
+	Split        int64   // of a product whose depth is split among PEs
+	Drop         float64 // share by which products that go on for long are slower: the power that a chip can sustain
+	After        int64   // time in which two thirds of that have come
+	Collective   float64 // share of the units' rates that a collective takes from kernels beside it
 
 	Convolution *Convolution // nil: convolutions take their operations at the full rate
 	Attention   *Attention   // nil: attention does
@@ -309,7 +311,7 @@ func newKernels(c *kernelsConfig) *Kernels {
 	odd := max(1, float64(c.Unaligned.Odd))
 	return &Kernels{
 		operations: c.Operations,
-		Launch:     c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
+		Launch:     c.Launch.picoseconds(), VectorLaunch: c.Vector.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
 		Collective: float64(c.Collective), Convolution: newConvolution(c.Convolution),
 		Attention: newAttention(c.Attention), Recurrent: newRecurrent(c.Recurrent), Plane: c.BatchNorm.plane(),
@@ -386,6 +388,9 @@ func (k *Kernels) Spec() map[string]any {
 		"launch": nano(k.Launch), "tile": nano(k.Tile), "small_tile": k.SmallTile, "split": nano(k.Split),
 		"sustained": map[string]any{"drop": k.Drop, "after": nano(k.After)},
 		"unaligned": map[string]any{"2": k.Even, "1": k.Odd, "result": k.OddResult}, "collective": k.Collective,
+	}
+	if k.VectorLaunch != 0 {
+		tree["vector_launch"] = nano(k.VectorLaunch)
 	}
 	if k.Convolution != nil {
 		tree["convolution"] = k.Convolution.spec()

@@ -11,7 +11,8 @@ def noted(monkeypatch: Any) -> list[tuple[str, int, int, str]]:
     add = Launches.add
 
     def note(self: Launches, *about: Any) -> None:
-        issued.append(about)
+        if not self.is_silent:
+            issued.append(about)
         add(self, *about)
 
     monkeypatch.setattr(Launches, "add", note)

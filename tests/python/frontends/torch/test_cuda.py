@@ -217,6 +217,31 @@ def test_a_replay_issues_the_kernels_that_were_captured(monkeypatch, data):
     assert [name for name, *_ in issued] == ["_fused_rms_norm"]
 
 
+@pytest.mark.parametrize("data", [True, False])
+def test_a_replay_of_a_network_is_charged_as_its_call(monkeypatch, data):
+    """Its operations and their gradients are kernels of the whole, where a topology knows such."""
+    issued = noted(monkeypatch)
+    with runtime.opened(topology="h200_8"), device.running(data=data):
+        network = torch.nn.LSTM(16, 16, 2, device="cuda")
+        x, graph = torch.ones(5, 3, 16, device="cuda"), torch.cuda.CUDAGraph()
+
+        def step():
+            return torch.autograd.grad(network(x)[0].sum(), list(network.parameters()))
+
+        step()
+        issued.clear()
+        expected = [each.clone() for each in step()] if data else step()
+        once = [name for name, *_ in issued if name != "clone"]
+        with torch.cuda.graph(graph):
+            made = step()
+        issued.clear()
+        graph.replay()
+        assert [name for name, *_ in issued] == once
+        assert "_thnn_fused_lstm_cell" not in once and "addmm" not in once
+        if data:
+            assert all(torch.equal(one, other) for one, other in zip(made, expected, strict=True))
+
+
 @pytest.mark.filterwarnings("ignore:Mismatch dtype")
 def test_a_capture_takes_operations_that_cpp_takes_apart(mode):
     """C++ says that its tensors are the CPU's where it widens elements that lie on a device."""

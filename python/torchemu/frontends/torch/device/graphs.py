@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.hooks import RemovableHandle
 
 from torchemu.frontends.torch import unwaited_uses
-from torchemu.frontends.torch.device import deferral, ordering, places, streams, waits
+from torchemu.frontends.torch.device import deferral, launches, ordering, places, streams, waits
 from torchemu.frontends.torch.device.deferral import tensors
 from torchemu.frontends.torch.device.ground import context, memory_use
 from torchemu.frontends.torch.device.operations import Operation, of, result_place
@@ -241,9 +241,10 @@ class _Noting(TorchDispatchMode):
         used = [t for t in tensors([args, kwargs]) if places.of(t) is not None]
         _permit(op, args, kwargs, used)
         position = len(capture.steps)
-        again = functools.partial(_do_again, func, args, kwargs)
+        kernels: list[launches.Launch] = []
+        again = functools.partial(_do_again, func, args, kwargs, kernels)
         capture.note(again, unwaited_uses.operands(func, args, kwargs)[1])
-        with capture.paused():
+        with capture.paused(), launches.current().noting(kernels):
             out = func(*args, **kwargs)
         made = [t for t in tensors(out) if places.of(t) is not None]
         known = {t.untyped_storage().data_ptr() for t in used}
@@ -277,11 +278,21 @@ _unseen = torch._C.DisableTorchFunction  # a device that replays calls no functi
 _is_meta = torch._C.TensorBase.is_meta.__get__  # a tensor of a device says that it is none
 
 
-def _do_again(func: Any, args: Sequence[Any], kwargs: dict[str, Any], into: Sequence[Any] = ()) -> None:
+def _do_again(
+    func: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    kernels: Sequence[launches.Launch],
+    into: Sequence[Any] = (),
+) -> None:
     """Does an operation again, with its results in the memory that they were in at first: below autograd, where it was
-    noted, for above it PyTorch takes some apart that are one for CUDA."""
-    with torch._C._AutoDispatchBelowAutograd():
+    noted, for above it PyTorch takes some apart that are one for CUDA. Its kernels are those of then: none where it is
+    part of a network that is charged as a whole."""
+    mine = launches.current()
+    with torch._C._AutoDispatchBelowAutograd(), mine.left_out():
         out = func(*args, **kwargs)
+    for kernel in kernels:
+        mine.add(*kernel)
     for made, target in zip(tensors(out), into, strict=False):
         if target is None or _is_meta(made):
             continue

@@ -5,3 +5,6 @@ PROCESSORS = 132
 
 BANDWIDTH = 4250
 """Bytes that its memory moves in a nanosecond."""
+
+MEETING = 680
+"""Nanoseconds that a kernel takes beside a launch whose threads meet, to share a result."""

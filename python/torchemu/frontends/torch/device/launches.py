@@ -6,7 +6,9 @@ what has been put together issued first; see runtime.Context.
 
 from __future__ import annotations
 
+import contextlib
 from array import array
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,25 +24,36 @@ _AHEAD = 256
 _kinds: WeakKeyDictionary[Any, dict[tuple[str, str, bool], int]] = WeakKeyDictionary()  # by World
 
 
+Launch = tuple[str, int, int, str]
+"""A kernel's name, its bytes, its operations and their unit."""
+
+
 class Launches:
     """One rank's.
 
     Attributes:
         recorded: autograd records the operation that kernels are added for, or goes back through it.
+        noted: where kernels are noted that are added, if somebody wants them.
+        is_silent: what is added is left out.
     """
 
-    __slots__ = ("_kinds", "_rank", "_watch", "_words", "recorded")
+    __slots__ = ("_kinds", "_rank", "_watch", "_words", "is_silent", "noted", "recorded")
 
     def __init__(self) -> None:
         self._rank: Context = context()
         self._kinds = _kinds.setdefault(self._rank.world, {})
         self._words = array("q")
-        self.recorded = False
+        self.recorded = self.is_silent = False
+        self.noted: list[Launch] | None = None
         self._watch = device_program_memory.current()
         self._rank.unissued = self.issue
 
     def add(self, name: str, nbytes: int, flops: int, unit: str) -> None:
         """Puts a kernel on the rank's current stream."""
+        if self.is_silent:
+            return
+        if self.noted is not None:
+            self.noted.append((name, nbytes, flops, unit))
         recorded = self.recorded
         kind = self._kinds.get((name, unit, recorded))
         if kind is None:
@@ -50,6 +63,24 @@ class Launches:
         words.extend((kind, nbytes, flops))
         if len(words) >= _TOGETHER:
             self.issue()
+
+    @contextlib.contextmanager
+    def noting(self, into: list[Launch]) -> Iterator[None]:
+        """Notes the kernels that a with block adds, too."""
+        before, self.noted = self.noted, into
+        try:
+            yield
+        finally:
+            self.noted = before
+
+    @contextlib.contextmanager
+    def left_out(self) -> Iterator[None]:
+        """Leaves out the kernels that a with block adds."""
+        before, self.is_silent = self.is_silent, True
+        try:
+            yield
+        finally:
+            self.is_silent = before
 
     def issue(self) -> None:
         """Hands over what has been put together."""

@@ -16,6 +16,7 @@ from torchemu.frontends.torch.device import places, recurrent_costs
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.kernel_costs import Kernels
 from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.runtime import capture as captures
 
 _VF: Any = torch._VF
 
@@ -47,11 +48,17 @@ def _charged_whole(original: Callable[..., Any], gates: int) -> Callable[..., An
         calls = _Calls.of(mode)
         with calls.made_of_operations(lambda: recurrent_costs.kernels(gates, args, backward=True)), _apart():
             out = original(*args)
-        for kernel in forward:
-            mode.launch(*kernel)
+        launch = functools.partial(_launch, mode, forward)
+        with captures.noted(launch, ()):
+            launch()
         return out
 
     return call
+
+
+def _launch(mode: RankMode, kernels: Kernels) -> None:
+    for kernel in kernels:
+        mode.launch(*kernel)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from torch import Tensor
 from torchemu.frontends.torch.device import row_norms
 from torchemu.frontends.torch.device.group_norms import Groups
 from torchemu.frontends.torch.device.row_norms import Gradient, Kernel
-from torchemu.frontends.torch.device.ways import ALIKE, Counted, CounterOfSeveral, processors, staged
+from torchemu.frontends.torch.device.ways import ALIKE, Counted, CounterOfSeveral, meeting, processors
 
 
 def _rows(x: Tensor, shape: Sequence[int]) -> tuple[int, int]:
@@ -32,7 +32,7 @@ def _forward(kernels: dict[int, Kernel]) -> CounterOfSeveral:
         rows, width = _rows(args[0], args[1])
         if not rows * width:
             return moved, 0, ALIKE
-        return staged(moved, kernels[_bytes(args[0])].takes(rows, width, processors()))
+        return meeting(moved, kernels[_bytes(args[0])].takes(rows, width, processors()))
 
     return count
 
@@ -49,7 +49,7 @@ def _backward(at: int, gradient: Gradient) -> CounterOfSeveral:
         if not rows * width:
             return moved, 0, ALIKE
         wanted = args[at][0], any(args[at][1:])
-        return staged(moved, gradient.takes(rows, width, _bytes(args[1]), wanted, processors()))
+        return meeting(moved, gradient.takes(rows, width, _bytes(args[1]), wanted, processors()))
 
     return count
 
@@ -58,7 +58,7 @@ def _groups(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
     """Counts a normalization of groups."""
     images, channels, pixels, count = args[3:7]
     groups = Groups(images, channels, pixels, count, args[0].itemsize)
-    return staged(moved, groups.forward(processors())) if groups.elements else (moved, 0, ALIKE)
+    return meeting(moved, groups.forward(processors())) if groups.elements else (moved, 0, ALIKE)
 
 
 def _groups_backward(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
@@ -67,7 +67,7 @@ def _groups_backward(args: Sequence[Any], _: dict[str, Any], moved: int) -> Coun
     groups = Groups(images, channels, pixels, count, args[1].itemsize)
     if not groups.elements:
         return moved, 0, ALIKE
-    return staged(moved, groups.backward(any(args[9][1:]), processors()))
+    return meeting(moved, groups.backward(any(args[9][1:]), processors()))
 
 
 SEVERAL: dict[str, CounterOfSeveral] = {

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from torchemu.frontends.torch.device import reductions
 from torchemu.frontends.torch.device.reductions import HALVES, MOMENTS, PLACED, PLAIN, Kind, Reduced
-from torchemu.frontends.torch.device.ways import ALIKE, STRIDED, Counted, Counter, CounterOfSeveral, processors, staged
+from torchemu.frontends.torch.device.ways import ALIKE, STRIDED, Counted, Counter, CounterOfSeveral, meeting, processors
 
 _STRIDED = torch.strided
 
@@ -51,7 +51,7 @@ def _by(kind: Kind, halves: Kind | None = None, at: int = 1) -> Counter:
         reduced, moved = _reduced(args[0], args[at] if len(args) > at else None), nbytes + out.nbytes
         if reduced is None:
             return moved, 0, ALIKE
-        return staged(moved, _took(reduced, halves if halves and reduced.itemsize == 2 else kind))
+        return meeting(moved, _took(reduced, halves if halves and reduced.itemsize == 2 else kind))
 
     return count
 
@@ -73,7 +73,7 @@ def _logarithm(args: Sequence[Any], out: Tensor, nbytes: int) -> Counted:
         return moved, 0, ALIKE
     largest = _took(reduced, HALVES if reduced.itemsize == 2 else PLAIN)
     beside = 9000 + (0.0025 + 0.0006 * reduced.itemsize) * reduced.elements
-    return staged(moved, largest + _took(reduced, PLAIN) + beside)
+    return meeting(moved, largest + _took(reduced, PLAIN) + beside)
 
 
 ONE: dict[str, Counter] = {
@@ -90,7 +90,7 @@ def _both(kind: Kind) -> CounterOfSeveral:
 
     def count(args: Sequence[Any], _: dict[str, Any], moved: int) -> Counted:
         reduced = _reduced(args[0], args[1] if len(args) > 1 else None)
-        return staged(moved, _took(reduced, kind)) if reduced else (moved, 0, ALIKE)
+        return meeting(moved, _took(reduced, kind)) if reduced else (moved, 0, ALIKE)
 
     return count
 

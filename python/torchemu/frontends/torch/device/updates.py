@@ -43,7 +43,7 @@ _CACHED_WAITS = 0.65
 def went_through(
     sizes: tuple[int, ...], lists: int, moved: int, waits: float, works: float, is_short: bool = False
 ) -> float:
-    """Returns the nanoseconds of the launches for some tensors.
+    """Returns the nanoseconds of the launches for some tensors, beside what the first one's launch takes.
 
     Args:
         sizes: elements of each tensor of a list.
@@ -62,9 +62,8 @@ def went_through(
         waits *= _CACHED_WAITS
     most = _TENSORS[min(lists, len(_TENSORS)) - 1]
     base = _LAUNCH + _OF_LIST * max(0, lists - 2)
-    return sum(
-        base + longest * max(waits, -(-blocks // h200.PROCESSORS) * works) for blocks, longest in _launches(sizes, most)
-    )
+    took = (longest * max(waits, -(-blocks // h200.PROCESSORS) * works) for blocks, longest in _launches(sizes, most))
+    return sum(base + each for each in took) - _LAUNCH
 
 
 def _launches(sizes: tuple[int, ...], most: int) -> Iterator[tuple[int, int]]:

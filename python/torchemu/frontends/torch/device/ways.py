@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
+from torchemu.frontends.torch.device import h200
 from torchemu.frontends.torch.device.ground import context
 from torchemu.runtime import device_properties
 
@@ -36,6 +37,11 @@ an H200 are counted."""
 def staged(moved: int, took: float) -> Counted:
     """Returns what is counted of a kernel by the nanoseconds that it takes."""
     return moved, math.ceil(took), STAGED
+
+
+def meeting(moved: int, took: float) -> Counted:
+    """Returns what is counted of a kernel whose threads meet, by the nanoseconds that its work takes."""
+    return staged(moved, max(took, moved / h200.BANDWIDTH) + h200.MEETING)
 
 
 _processors: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by World
