@@ -14,7 +14,6 @@ import contextlib
 import csv
 import gc
 import os
-import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,23 +35,10 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 from torch.nn.parallel import DistributedDataParallel
-from training import Block, ResNet50, Transformer, texts
+from training import Block, ResNet50, Transformer, compare, median_us, recorded_us, texts, trained
 
 RECORDED = Path(__file__).with_name("h200_parallel.csv")
 Step = Callable[[], object]
-
-
-def trained(model: nn.Module, batch: tuple, optimizer: torch.optim.Optimizer, autocast: bool = True) -> Step:
-    """Returns a step of training, in bfloat16 where it is to be chosen by operation."""
-
-    def step() -> None:
-        with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
-            loss = model(*batch)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
 
 
 def adam(model: nn.Module, **how: object) -> torch.optim.Optimizer:
@@ -99,14 +85,14 @@ def ddp_scaled() -> Step:
 def ddp_float32() -> Step:
     """DDP of float32, whose gradients take about as long as the products."""
     model = DistributedDataParallel(gpt(6, 2048))
-    return trained(model, texts(2, 512, 50304), adam(model, fused=True), autocast=False)
+    return trained(model, texts(2, 512, 50304), adam(model, fused=True))
 
 
 def zero() -> Step:
     """An optimizer of which each rank has a part."""
     model = DistributedDataParallel(gpt(24))
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-5)
-    return trained(model, texts(8, 1024, 50304), optimizer)
+    return trained(model, texts(8, 1024, 50304), optimizer, torch.bfloat16)
 
 
 def llama(width: int = 2048, layers: int = 12) -> nn.Module:
@@ -119,7 +105,7 @@ def fsdp() -> Step:
     model = FullyShardedDataParallel(
         llama(), auto_wrap_policy=ModuleWrapPolicy({Block}), mixed_precision=policy, use_orig_params=True
     )
-    return trained(model, texts(4, 2048, 32000), adam(model, fused=True), autocast=False)
+    return trained(model, texts(4, 2048, 32000), adam(model, fused=True))
 
 
 def fsdp2(model: nn.Module, **how: object) -> nn.Module:
@@ -132,7 +118,7 @@ def fsdp2(model: nn.Module, **how: object) -> nn.Module:
 def fsdp2_narrow() -> Step:
     """FSDP 2 whose collectives take longer than its products."""
     model = fsdp2(llama())
-    return trained(model, texts(1, 1024, 32000), adam(model, fused=True), autocast=False)
+    return trained(model, texts(1, 1024, 32000), adam(model, fused=True))
 
 
 def fsdp2_checkpointed() -> Step:
@@ -140,13 +126,13 @@ def fsdp2_checkpointed() -> Step:
     model = llama()
     apply_activation_checkpointing(model, check_fn=lambda module: isinstance(module, Block))
     model = fsdp2(model)
-    return trained(model, texts(8, 2048, 32000), adam(model, fused=True), autocast=False)
+    return trained(model, texts(8, 2048, 32000), adam(model, fused=True))
 
 
 def fsdp2_kept() -> Step:
     """FSDP 2 that keeps parameters whole from the one direction to the other."""
     model = fsdp2(llama(), reshard_after_forward=False)
-    return trained(model, texts(4, 2048, 32000), adam(model), autocast=False)
+    return trained(model, texts(4, 2048, 32000), adam(model))
 
 
 def sequence_parallel() -> Step:
@@ -162,7 +148,7 @@ def sequence_parallel() -> Step:
     ends["places"] = RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(0))
     ends["head"] = ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate())
     parallelize_module(model, mesh, ends)
-    return trained(model, texts(4, 2048, 32000), adam(model, foreach=False), autocast=False)
+    return trained(model, texts(4, 2048, 32000), adam(model, foreach=False))
 
 
 class Stage(nn.Module):
@@ -248,7 +234,7 @@ def experts() -> Step:
     """Layers of experts."""
     model = nn.Sequential(*(Experts(2048, 4096, 16) for _ in range(4)))
     x = torch.randn(16384, 2048, dtype=torch.bfloat16, requires_grad=True)
-    return trained(lambda x: model(x).float().pow(2).mean(), (x,), adam(model, fused=True), autocast=False)
+    return trained(lambda x: model(x).float().pow(2).mean(), (x,), adam(model, fused=True))
 
 
 class Ratings(nn.Module):
@@ -280,9 +266,7 @@ def ratings(batch: int = 16384) -> Step:
     """A recommender whose tables lie on different ranks."""
     model = Ratings(26, 200_000, 64)
     words = torch.randint(0, 200_000, (batch * dist.get_world_size(), model.here, 1))
-    return trained(
-        model, (torch.randn(batch, 13), words, torch.rand(batch)), torch.optim.SGD(model.parameters(), 0.1), False
-    )
+    return trained(model, (torch.randn(batch, 13), words, torch.rand(batch)), torch.optim.SGD(model.parameters(), 0.1))
 
 
 def synced_norms() -> Step:
@@ -291,7 +275,7 @@ def synced_norms() -> Step:
     images = torch.randn(128, 3, 224, 224).to(memory_format=torch.channels_last)
     model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-    return trained(model, (images, torch.randint(0, 1000, (128,))), optimizer)
+    return trained(model, (images, torch.randint(0, 1000, (128,))), optimizer, torch.bfloat16)
 
 
 def orthogonal() -> Step:
@@ -455,23 +439,6 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-def microseconds(program: Callable[[], Step], steps: int = 10) -> float:
-    """Returns how long a step takes: the median of all but the first three."""
-    with torch.device("cuda"):
-        step = program()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        took = []
-        for _ in range(steps):
-            dist.barrier()
-            torch.cuda.synchronize()
-            start.record()
-            step()
-            end.record()
-            end.synchronize()
-            took.append(start.elapsed_time(end) * 1e3)
-    return statistics.median(took[3:])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--record", metavar="FILE", help="add the times to a file instead of comparing them")
@@ -481,21 +448,19 @@ def main() -> None:
     dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))
     world, recorded = dist.get_world_size(), {}
     if not options.record and RECORDED.exists():
-        with RECORDED.open(newline="") as file:
-            recorded = {(row["program"], int(row["gpus"])): float(row["us"]) for row in csv.DictReader(file)}
+        recorded = recorded_us(RECORDED)
     for program in PROGRAMS:
         if options.only and program.__name__ not in options.only:
             continue
-        us = microseconds(program)
+        with torch.device("cuda"):
+            us = median_us(program(), 10)
         gc.collect()
         torch.cuda.empty_cache()
         if dist.get_rank() == 0 and options.record:
             with open(options.record, "a", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerow((program.__name__, world, f"{us:.1f}"))
         elif dist.get_rank() == 0:
-            there = recorded.get((program.__name__, world), float("nan"))
-            ratio = us / there
-            print(f"{program.__name__:22}{world:3} GPUs: measured {there:9.0f} us, predicted {us:9.0f} us, {ratio:.2f}")
+            compare(program.__name__, world, us, recorded)
     dist.destroy_process_group()
 
 

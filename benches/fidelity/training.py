@@ -161,21 +161,47 @@ def step_us(program, sizes, steps=8):
     with torch.device("cuda"):
         model, batch, autocast, how = program(*sizes)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, **how)
+    return median_us(trained(model, batch, optimizer, autocast), steps)
+
+
+def trained(model, batch, optimizer, autocast=None):
+    """Returns a step of training, with operations of another dtype where one is to be chosen for them."""
+
+    def step():
+        with torch.autocast("cuda", autocast or torch.bfloat16, enabled=autocast is not None):
+            loss = model(*batch)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def median_us(step, steps):
+    """Returns the microseconds of a step: the median of all but the first three."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     took = []
     for _ in range(steps):
         dist.barrier()
         torch.cuda.synchronize()
         start.record()
-        with torch.autocast("cuda", autocast or torch.bfloat16, enabled=autocast is not None):
-            loss = model(*batch)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        step()
         end.record()
         end.synchronize()
         took.append(start.elapsed_time(end) * 1e3)
     return statistics.median(took[3:])
+
+
+def recorded_us(path):
+    """Returns the microseconds that a file has, by the program's name and the number of GPUs."""
+    with path.open(newline="") as file:
+        return {(row["program"], int(row["gpus"])): float(row["us"]) for row in csv.DictReader(file)}
+
+
+def compare(name, world, us, recorded):
+    """Prints what is predicted beside what was measured."""
+    there = recorded.get((name, world), float("nan"))
+    print(f"{name:22}{world:3} GPUs: measured {there:9.0f} us, predicted {us:9.0f} us, {us / there:.2f}")
 
 
 def main():
@@ -186,8 +212,7 @@ def main():
     dist.init_process_group("nccl")
     world, recorded = dist.get_world_size(), {}
     if not options.record:
-        with RECORDED.open(newline="") as file:
-            recorded = {(row["program"], int(row["gpus"])): float(row["us"]) for row in csv.DictReader(file)}
+        recorded = recorded_us(RECORDED)
     for program, sizes in itertools.product(PROGRAMS, ((), SMALL)):
         name = f"{program.__name__}_small" if sizes else program.__name__
         us = step_us(program, sizes)
@@ -196,9 +221,7 @@ def main():
             with open(options.record, "a", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerow((name, world, f"{us:.0f}"))
         elif dist.get_rank() == 0:
-            there = recorded.get((name, world), float("nan"))
-            ratio = us / there
-            print(f"{name:22}{world:3} GPUs: measured {there:9.0f} us, predicted {us:9.0f} us, {ratio:.2f}")
+            compare(name, world, us, recorded)
     dist.destroy_process_group()
 
 

@@ -36,7 +36,7 @@ def made(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         args, kwargs: its arguments, whose tensors have no elements either.
     """
     try:
-        key = op.func, _key(args), _key(tuple(kwargs.items())) if kwargs else None
+        key = _call(op, args, kwargs)
         known = _known.get(key)
     except TypeError:  # an argument that cannot be a key
         return honestly(op.compute, *args, **kwargs)
@@ -61,7 +61,7 @@ def look(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         args, kwargs: its arguments, whose tensors have no elements either.
     """
     try:
-        key = op.func, _key(args), _key(tuple(kwargs.items())) if kwargs else None
+        key = _call(op, args, kwargs)
         if key in _accepted:
             return
     except TypeError:  # an argument that cannot be a key
@@ -72,6 +72,11 @@ def look(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         _accepted.clear()
     if key is not None:
         _accepted.add(key)
+
+
+def _call(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Returns what stands for all calls of the same shapes."""
+    return op.func, _key(args), _key(tuple(kwargs.items())) if kwargs else None
 
 
 def _key(value: Any) -> Any:
