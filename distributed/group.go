@@ -21,6 +21,8 @@ type ProcessGroup struct {
 	Name    string // what messages call it
 	Members []int  // World ranks, by group rank
 
+	Description string // what the program says the group is for; "" is the name
+
 	// HoldsHosts is whether a rank's host waits for the group's operations before it goes on, as with gloo: it does not
 	// put off what needs their results.
 	HoldsHosts bool

@@ -1,6 +1,7 @@
 package distributed
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -12,7 +13,7 @@ import (
 
 // traced is the group as recordings have it.
 func (g *ProcessGroup) traced() *trace.Group {
-	return &trace.Group{ID: g.ID, Name: g.Name, Ranks: g.Members}
+	return &trace.Group{ID: g.ID, Name: cmp.Or(g.Description, g.Name), Ranks: g.Members}
 }
 
 // hostOf is the rank whose host called as a member: for the shards of a single worker, that worker.

@@ -31,6 +31,17 @@ func NewGroup(worldHandle int64, id int, name string, membersAt int64, members i
 	return host.Own(w, g), nil
 }
 
+// DescribeGroup notes what a program says that a group is for, which recordings have.
+func DescribeGroup(group int64, description string) (err error) {
+	defer host.Guard(&err)
+	g, err := host.GroupOf(group)
+	if err != nil {
+		return err
+	}
+	g.Object.Description = description
+	return nil
+}
+
 // DropGroup forgets a group that all its members have left: nobody has its handle any more.
 func DropGroup(group int64) (err error) {
 	defer host.Guard(&err)

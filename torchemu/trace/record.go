@@ -87,8 +87,8 @@ const (
 // Group is a process group.
 type Group struct {
 	ID    int
-	Name  string
-	Ranks []int // of the World
+	Name  string // or what the program says it is for
+	Ranks []int  // of the World
 }
 
 // Call is one collective of a group: what all its members have in common.

@@ -157,6 +157,8 @@ func arguments(e *object, a *trace.Activity) {
 	e.str("Process Group Name", fmt.Sprint(a.Group.ID))
 	e.str("Process Group Description", a.Group.Name)
 	e.str("Process Group Ranks", list(a.Group.Ranks))
+	e.num("Global rank start", int64(a.Group.Ranks[0]))
+	e.num("Global rank stride", int64(stride(a.Group.Ranks)))
 	e.num("Rank", int64(a.Member))
 	if a.Call == nil {
 		src, dst := ends(a)
@@ -184,6 +186,20 @@ func exchange(e *object, a *trace.Activity) {
 	if a.Call.Root >= 0 {
 		e.num("root", int64(a.Call.Root))
 	}
+}
+
+// stride is how far the ranks of a group are apart, as PyTorch says it: 0 for a single one, and -1 where that differs.
+func stride(ranks []int) int {
+	if len(ranks) == 1 {
+		return 0
+	}
+	step := ranks[1] - ranks[0]
+	for i := range ranks[1:] {
+		if ranks[i+1]-ranks[i] != step {
+			return -1
+		}
+	}
+	return step
 }
 
 // ends is who sends a message, and who receives it.

@@ -176,15 +176,16 @@ func TestCorrelation(t *testing.T) {
 func TestArguments(t *testing.T) {
 	d, _ := written(t, sample(t))
 	for name, want := range map[string]string{
-		"ncclKernel_AllGather_RING":       "_allgather_base 8 32 4 BFloat16 [] [] 0 default [0, 1, 2, 3] 1 7 <nil> <nil> <nil>",
-		"ncclKernel_Reduce_Sum_f32_CHAIN": "reduce 32 0 4 Float [30, 2] [] 0 default [0, 1, 2, 3] 1 8 <nil> <nil> 2",
-		"ncclKernel_SendRecv":             "recv 0 2 4 Long [] [] 0 default [0, 1, 2, 3] 1 <nil> 3 1 <nil>",
+		"ncclKernel_AllGather_RING":       "_allgather_base 8 32 4 BFloat16 [] [] 0 default [0, 1, 2, 3] 1 7 <nil> <nil> <nil> 0 1",
+		"ncclKernel_Reduce_Sum_f32_CHAIN": "reduce 32 0 4 Float [30, 2] [] 0 default [0, 1, 2, 3] 1 8 <nil> <nil> 2 0 1",
+		"ncclKernel_SendRecv":             "recv 0 2 4 Long [] [] 0 default [0, 1, 2, 3] 1 <nil> 3 1 <nil> 0 1",
 	} {
 		e := only(t, d, name)
 		var got []string
 		for _, key := range []string{
 			"Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "In split size", "Out split size",
 			"Process Group Name", "Process Group Description", "Process Group Ranks", "Rank", "Seq", "Src Rank", "Dst Rank", "root",
+			"Global rank start", "Global rank stride",
 		} {
 			got = append(got, fmt.Sprint(e.Args[key]))
 		}
@@ -383,4 +384,27 @@ func rounded(t *testing.T, number json.Number) int64 {
 	}
 	nanoseconds, _ := new(big.Rat).Mul(microseconds, big.NewRat(1000, 1)).Float64()
 	return int64(math.Round(nanoseconds))
+}
+
+// PyTorch says of the ranks of a group how far they are apart.
+func TestStride(t *testing.T) {
+	for _, c := range []struct {
+		ranks []int
+		want  string
+	}{
+		{[]int{5}, "5 0"}, {[]int{1, 3}, "1 2"}, {[]int{2, 6, 10}, "2 4"}, {[]int{3, 2, 1}, "3 -1"}, {[]int{0, 1, 3}, "0 -1"},
+		{[]int{0, 2, 3}, "0 -1"},
+	} {
+		rec := sample(t)
+		for i := range rec.Activities {
+			if g := rec.Activities[i].Group; g != nil {
+				rec.Activities[i].Group = &trace.Group{ID: g.ID, Name: g.Name, Ranks: c.ranks}
+			}
+		}
+		d, _ := written(t, rec)
+		args := only(t, d, "ncclKernel_SendRecv").Args
+		if got := fmt.Sprint(args["Global rank start"], " ", args["Global rank stride"]); got != c.want {
+			t.Errorf("ranks %v start and go on by %s, want %s", c.ranks, got, c.want)
+		}
+	}
 }

@@ -32,6 +32,8 @@ class AhbmGroup(Hooked, CollectiveGroup):
 
     def _set_group_desc(self, desc: str) -> None:
         super()._set_group_desc(desc)
+        for core in {self._core, self._device_core}:
+            go.DescribeGroup(core, desc)
         flight_files.watch_as_asked_for(self)  # c10d sets the name before, and nothing after
 
     setGroupDesc = _set_group_desc  # noqa: N815

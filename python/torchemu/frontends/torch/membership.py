@@ -95,10 +95,11 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_pa
     footprints.use(key, hash(members) | 1)
     found = kept.get(key)
     if found is None:
-        handle = go.NewGroup(context.world.handle, len(kept), name, members)
+        number = int(name) if name.isdecimal() and len(name) < 10 else len(kept)
+        handle = go.NewGroup(context.world.handle, number, name, members)
         found = kept[key] = Membership(handle, handle, name, members, context.rank, runtime.call_site(), key)
         if is_parted:
-            other = go.NewGroup(context.world.handle, len(kept), name, members)
+            other = go.NewGroup(context.world.handle, number, name, members)
             found = kept[key] = kept[Membership, other] = replace(found, device_handle=other)
     if found.members != members:
         raise group_makers.disagreement(name, (found.maker, found.members, found.site), members)

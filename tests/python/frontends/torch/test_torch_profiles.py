@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from launch import written
+from torch.distributed.device_mesh import init_device_mesh
 
 import torchemu
 
@@ -64,6 +65,26 @@ def test_a_file_has_what_host_and_device_did(tmp_path):
         assert 1e6 <= mine["dur"] <= took < 1.001e6
         for event in events:
             assert mine["ts"] <= event["ts"] and event["ts"] + event["dur"] <= mine["ts"] + took
+
+
+@torchemu.distributed(world_size=4, torch="real")
+def test_groups_of_a_mesh_have_their_descriptions(tmp_path):
+    rank = joined()
+    mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("dp", "tp"))
+    with torch.profiler.profile() as profile:
+        for group in (None, mesh.get_group("dp"), mesh.get_group("tp")):
+            dist.all_reduce(torch.ones(1, device="cuda"), group=group)
+        torch.cuda.synchronize()
+    profile.export_chrome_trace(str(path := tmp_path / f"{rank}.json"))
+    asked = [event["args"] for event in bars(path) if event["name"] == "record_param_comms"]
+    keys = "Process Group Description", "Process Group Ranks", "Global rank start", "Global rank stride"
+    assert [tuple(args[key] for key in keys) for args in asked] == [
+        ("default_pg", "[0, 1, 2, 3]", 0, 1),
+        ("mesh_dp", str([rank % 2, rank % 2 + 2]), rank % 2, 2),
+        ("mesh_tp", str([rank // 2 * 2, rank // 2 * 2 + 1]), rank // 2 * 2, 1),
+    ]
+    names = [dist.group.WORLD.group_name, mesh.get_group("dp").group_name, mesh.get_group("tp").group_name]
+    assert [args["Process Group Name"] for args in asked] == names
 
 
 @real
