@@ -23,28 +23,18 @@ func LaunchKernel(stream int64, name string, bytes, ops int64, unit string) (lau
 	return host.Launched(s, e, err)
 }
 
-// KernelKind numbers kernels of a name and a unit, which autograd records or not, for LaunchKernels.
-func KernelKind(worldHandle int64, name, unit string, recorded bool) (kind int64, err error) {
+// KernelKind numbers kernels of a name and a unit for LaunchKernels.
+func KernelKind(worldHandle int64, name, unit string) (kind int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	return w.KernelKind(name, unit, recorded)
+	return w.KernelKind(name, unit)
 }
 
-// AutogradOverhead is what a kernel costs the host beside its launch, in picoseconds, whose operation autograd records.
-func AutogradOverhead(worldHandle int64) (picoseconds int64, err error) {
-	defer host.Guard(&err)
-	w, err := host.WorldOf(worldHandle)
-	if err != nil {
-		return 0, err
-	}
-	return w.Topology.Autograd(), nil
-}
-
-// LaunchKernels is LaunchKernel for several kernels, one after another. Each is three integers: its kind,
-// its bytes and its operations. The number of the last one is returned.
+// LaunchKernels is LaunchKernel for several kernels, one after another. Each is four integers: its kind,
+// its bytes, its operations, and the picoseconds that its host does something else before it launches it. The number of the last one is returned.
 func LaunchKernels(stream, kernelsAt int64, kernels int) (launch int64, err error) {
 	defer host.Guard(&err)
 	s, err := host.StreamOf(stream)

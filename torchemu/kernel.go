@@ -72,10 +72,10 @@ type activity struct {
 	run      func(now sim.Time) // of a device program: starts it
 	report   func() Standing    // of a device program that has started
 	issuedAs func(Issued)       // of a device program
+	kernel   network.Kernel     // of a copy: its bytes
+	beside   sim.Time           // of a kernel: see [Launch]
 	apart    bool               // of a device program: see [Program]
 	paid     bool               // of a device program: see [Program]
-	kernel   network.Kernel     // of a copy: its bytes
-	recorded bool               // of a kernel: by autograd; see [Launch]
 	copies   bool
 	way      network.Way
 	issued   sim.Time
@@ -92,7 +92,7 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 	a.rank, a.on, a.reason = s.rank, s, a
 	called := s.rank.Now()
 	if a.issued = called; !a.paid {
-		a.issued = s.rank.launch(a.recorded)
+		a.issued = s.rank.launch(a.beside)
 		s.issueRest(a)
 		a.trace = s.recorded(a, called)
 	}

@@ -7,9 +7,9 @@ import (
 
 // Launch is a kernel that a host issues with others.
 type Launch struct {
-	Name     string
-	Kernel   network.Kernel
-	Recorded bool // autograd records its operation, or goes back through it, which takes the host longer
+	Name   string
+	Kernel network.Kernel
+	Beside sim.Time // what the host does before it launches the kernel
 }
 
 // Kernels adds kernels to the stream as if Kernel had been called for each, and returns the end of the last one; nil
@@ -26,7 +26,7 @@ func (s *Stream) Kernels(list []Launch) (last *Event, err error) {
 	for len(list) > 0 {
 		n := s.alike(list)
 		first := list[0]
-		last, err = s.launch(&activity{name: first.Name, kernel: first.Kernel, recorded: first.Recorded, rest: list[1:n]}, nil)
+		last, err = s.launch(&activity{name: first.Name, kernel: first.Kernel, beside: first.Beside, rest: list[1:n]}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -42,14 +42,14 @@ func (s *Stream) alike(list []Launch) int {
 		return 1
 	}
 	n := 1
-	for n < len(list) && list[n].Recorded == list[0].Recorded {
+	for n < len(list) && list[n].Beside == list[0].Beside {
 		n++
 	}
 	return n
 }
 
-// isAlike says whether nothing but autograd makes a difference to what a launch takes the host now, and nobody wants to know
-// of each.
+// isAlike says whether nothing but what a host does before it makes a difference to what a launch takes now, and nobody wants
+// to know of each.
 func (s *Stream) isAlike() bool {
 	return len(s.rank.slow) == 0 && s.Line() == nil && !s.rank.world.Trace.Wants(s.rank.ID, s.rank.Now())
 }
@@ -57,7 +57,7 @@ func (s *Stream) isAlike() bool {
 // issueRest charges the host for issuing what follows in a series.
 func (s *Stream) issueRest(a *activity) {
 	for i := range a.rest {
-		issued := s.rank.launch(a.recorded)
+		issued := s.rank.launch(a.beside)
 		if i == 0 {
 			a.each = issued - a.issued
 		}

@@ -37,7 +37,7 @@ func seriesTimes(t *testing.T, seed uint64, together bool) []sim.Time {
 		s := streams[random.IntN(len(streams))]
 		list := make([]torchemu.Launch, random.IntN(5))
 		for i := range list {
-			list[i] = torchemu.Launch{"k", network.Kernel{Bytes: random.Int64N(1 << 28), Ops: random.Int64N(1 << 30)}, random.IntN(2) == 0}
+			list[i] = torchemu.Launch{"k", network.Kernel{Bytes: random.Int64N(1 << 28), Ops: random.Int64N(1 << 30)}, sim.Time(random.IntN(2)) * us}
 		}
 		if random.IntN(4) == 0 {
 			s.Rank().Spend(sim.Time(random.Int64N(1 << 27)))
@@ -75,34 +75,34 @@ func issueSeries(t *testing.T, s *torchemu.Stream, list []torchemu.Launch, toget
 	return end
 }
 
-// TestAutogradCostsTheHost looks at the clock of a host whose kernels autograd records in part, one by one and together.
-func TestAutogradCostsTheHost(t *testing.T) {
-	const launch, autograd = 5 * us, 3 * us // handy's
+// TestHostsWorkBesideLaunches looks at the clock of a host that does something before some launches, one by one and together.
+func TestHostsWorkBesideLaunches(t *testing.T) {
+	const launch = 5 * us // handy's
 	for _, c := range []struct {
-		recorded []bool
-		want     sim.Time
+		beside []sim.Time
+		want   sim.Time
 	}{
 		{nil, 0},
-		{[]bool{false}, launch},
-		{[]bool{true}, launch + autograd},
-		{[]bool{true, true, false, true}, 4*launch + 3*autograd},
-		{[]bool{false, true, true}, 3*launch + 2*autograd},
+		{[]sim.Time{0}, launch},
+		{[]sim.Time{3 * us}, launch + 3*us},
+		{[]sim.Time{3 * us, 3 * us, 0, 4 * us}, 4*launch + 10*us},
+		{[]sim.Time{0, 1, 1}, 3*launch + 2},
 	} {
 		for _, together := range []bool{false, true} {
 			_, r := newHandy(t)
 			var list []torchemu.Launch
-			for _, recorded := range c.recorded {
-				list = append(list, torchemu.Launch{"k", network.Kernel{Bytes: 1}, recorded})
+			for _, beside := range c.beside {
+				list = append(list, torchemu.Launch{"k", network.Kernel{Bytes: 1}, beside})
 			}
 			issueSeries(t, r.Stream(), list, together)
 			if r.Now() != c.want {
-				t.Errorf("recorded %v, together %v: the host is at %v, not %v", c.recorded, together, r.Now(), c.want)
+				t.Errorf("beside %v, together %v: the host is at %v, not %v", c.beside, together, r.Now(), c.want)
 			}
 		}
 	}
 	_, r := newHandy(t)
 	r.BeginGraph()
-	issueSeries(t, r.Stream(), []torchemu.Launch{{"k", network.Kernel{Bytes: 1}, true}}, true)
+	issueSeries(t, r.Stream(), []torchemu.Launch{{"k", network.Kernel{Bytes: 1}, 3 * us}}, true)
 	if r.Now() != launch {
 		t.Errorf("a kernel of a graph costs the host %v, not the launch of the graph, %v", r.Now(), launch)
 	}

@@ -16,14 +16,13 @@ import (
 
 const us = sim.Microsecond
 
-// handy is one SIP whose memories move a byte a picosecond, all together, and whose host takes 5 us for a launch,
-// and 3 more for one that autograd records.
+// handy is one SIP whose memories move a byte a picosecond, all together, and whose host takes 5 us for a launch.
 const handy = `
 name: handy
 system: {sips: {count: 2}}
 sip: {cube_mesh: {w: 2, h: 2}}
 cube: {hbm: {bandwidth: 250, latency: 100}}
-host: {launch_overhead: 5000, autograd: 3000, link: {bandwidth: 50, latency: 1000}}
+host: {launch_overhead: 5000, link: {bandwidth: 50, latency: 1000}}
 `
 
 func newHandy(t testing.TB) (*torchemu.World, *torchemu.Rank) {

@@ -39,18 +39,14 @@ func (r *Rank) Reach(t sim.Time) { r.clock = max(r.clock, t) }
 func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
 
 // Launch charges the host for issuing one operation and returns the time at which the device may start it.
-func (r *Rank) Launch() sim.Time { return r.launch(false) }
+func (r *Rank) Launch() sim.Time { return r.launch(0) }
 
-// launch is Launch, for what autograd records or goes back through too: then the host's program has more to do.
-func (r *Rank) launch(recorded bool) sim.Time {
+// launch is Launch, of a host that has something to do beside it.
+func (r *Rank) launch(beside sim.Time) sim.Time {
 	if r.inGraph {
 		return r.Now()
 	}
-	took := r.world.Topology.LaunchOverhead()
-	if recorded {
-		took += r.world.Topology.Autograd()
-	}
-	r.Spend(r.slowed(sim.Time(took)))
+	r.Spend(r.slowed(sim.Time(r.world.Topology.LaunchOverhead()) + beside))
 	return r.clock
 }
 

@@ -37,7 +37,7 @@ func TestProblems(t *testing.T) {
 		{"merge key", sips4 + "sip: {<<: {w: 1}}\n", `t.yaml:2: sip."<<": is not a key here; the keys are cube_mesh, noc, io`},
 		{"twice", "system:\n  sips:\n    count: 4\n    count: 5\n", "t.yaml:4: system.sips.count: is already set on line 3"},
 		{"section twice", sips4 + "host: {}\nhost: {}\n", "t.yaml:3: host: is already set on line 2"},
-		{"empty section", sips4 + "host:\n", "t.yaml:2: host: must be a mapping with the keys launch_overhead, autograd, link; not nothing"},
+		{"empty section", sips4 + "host:\n", "t.yaml:2: host: must be a mapping with the keys launch_overhead, autograd, dtensor, dtensor_backward, functional_collective, fsdp, fsdp_parameter, optimizer_parameter, link; not nothing"},
 		{"alias", "system: {sips: {count: &n 4}}\nsip:\n  cube_mesh: {w: *n, h: 1}\n", "t.yaml:3: sip.cube_mesh.w: must be a whole number from 1 to 1048576, not an alias (write the value out)"},
 		{"name", "name: [a]\n" + sips4, "t.yaml:1: name: must be text, not a list"},
 		{"number as name", "name: 4\n" + sips4, "t.yaml:1: name: must be text, not 4"},

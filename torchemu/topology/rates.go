@@ -19,10 +19,6 @@ func (t *Topology) ReduceRate() int64 { return t.config.PE.Vector.ReduceBandwidt
 // LaunchOverhead is the time that a launch costs the host, in picoseconds.
 func (t *Topology) LaunchOverhead() int64 { return t.config.Host.LaunchOverhead.picoseconds() }
 
-// Autograd is the time that a kernel of an operation which autograd records, or goes back through, costs the host beside
-// its launch, in picoseconds.
-func (t *Topology) Autograd() int64 { return t.config.Host.Autograd.picoseconds() }
-
 // HostLink joins a SIP with the host of its rank.
 type HostLink struct {
 	Bandwidth int64 // bytes per second in each direction

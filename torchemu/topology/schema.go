@@ -118,9 +118,15 @@ type dmaConfig struct {
 }
 
 type hostConfig struct {
-	LaunchOverhead duration   `yaml:"launch_overhead"`
-	Autograd       duration   `yaml:"autograd"`
-	Link           linkConfig `yaml:"link"` // of each SIP to its host
+	LaunchOverhead  duration   `yaml:"launch_overhead"`
+	Autograd        duration   `yaml:"autograd"`
+	DTensor         duration   `yaml:"dtensor"`
+	DTensorBackward duration   `yaml:"dtensor_backward"`
+	Functional      duration   `yaml:"functional_collective"`
+	FSDP            duration   `yaml:"fsdp"`
+	FSDPParameter   duration   `yaml:"fsdp_parameter"`
+	OptimizerParam  duration   `yaml:"optimizer_parameter"`
+	Link            linkConfig `yaml:"link"` // of each SIP to its host
 }
 
 func (c *config) nodes() int       { return int(c.System.Nodes.Count) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -15,10 +16,7 @@ type kernelKinds struct {
 	kinds   []kernelKind
 }
 
-type kindKey struct {
-	name, unit string
-	recorded   bool
-}
+type kindKey struct{ name, unit string }
 
 type kernelKind struct {
 	launch torchemu.Launch // with amounts of 0
@@ -28,15 +26,14 @@ type kernelKind struct {
 // rounding is the matrix units' name for products of float32 whose operands they may round to 10 bits of fraction.
 const rounding = "tfloat32"
 
-// KernelKind numbers kernels of a name and a unit, which autograd records or not; the vector units have a name for each of
-// topology.Ways, too.
-func (w *World) KernelKind(name, unit string, recorded bool) (int64, error) {
+// KernelKind numbers kernels of a name and a unit; the vector units have a name for each of topology.Ways, too.
+func (w *World) KernelKind(name, unit string) (int64, error) {
 	k := &w.kernelKinds
-	key := kindKey{name, unit, recorded}
+	key := kindKey{name, unit}
 	if number, known := k.numbers[key]; known {
 		return number, nil
 	}
-	kind := kernelKind{torchemu.Launch{Name: name, Recorded: recorded}, w.Topology.Kernels().Operation(name, unit)}
+	kind := kernelKind{torchemu.Launch{Name: name}, w.Topology.Kernels().Operation(name, unit)}
 	switch {
 	case slices.Contains(topology.Ways, unit):
 	case unit == rounding:
@@ -57,8 +54,9 @@ func (w *World) KernelKind(name, unit string, recorded bool) (int64, error) {
 	return number, nil
 }
 
-// launchWords is how many integers a kernel crosses as: the number of its kind, bytes and operations.
-const launchWords = 3
+// launchWords is how many integers a kernel crosses as: the number of its kind, bytes, operations, and picoseconds of the
+// host beside its launch.
+const launchWords = 4
 
 // ReadLaunches are the kernels that Python has packed into n integers at an address; see pybind.LaunchKernels.
 func (w *World) ReadLaunches(at int64, n int) ([]torchemu.Launch, error) {
@@ -71,12 +69,16 @@ func (w *World) ReadLaunches(at int64, n int) ([]torchemu.Launch, error) {
 	}
 	launches := make([]torchemu.Launch, n/launchWords)
 	for i := range launches {
-		kind, bytes, ops := list[launchWords*i], list[launchWords*i+1], list[launchWords*i+2]
+		kind, bytes, ops, beside := list[launchWords*i], list[launchWords*i+1], list[launchWords*i+2], list[launchWords*i+3]
 		if kind < 0 || kind >= int64(len(w.kernelKinds.kinds)) {
 			return nil, Raise("ValueError", "%d is no kind of kernels", kind)
 		}
+		if beside < 0 {
+			return nil, Raise("ValueError", "a host does nothing for %d ps", beside)
+		}
 		k := &w.kernelKinds.kinds[kind]
 		launches[i] = k.launch
+		launches[i].Beside = sim.Time(beside)
 		launches[i].Kernel.Bytes, launches[i].Kernel.Ops = bytes, k.operations(ops)
 	}
 	return launches, nil

@@ -41,7 +41,7 @@ kernels: {operations: {strided: 100, gelu: 2.5, convolution: 1.5}}
 		{"add", "strided", network.Vector, math.MaxInt64, 1 << 62},
 		{"add", "vector", network.Vector, math.MaxInt64, math.MaxInt64},
 	} {
-		number, err := w.KernelKind(c.name, c.unit, false)
+		number, err := w.KernelKind(c.name, c.unit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ kernels: {operations: {strided: 100, gelu: 2.5, convolution: 1.5}}
 	if len(seen) != 8 {
 		t.Errorf("%d numbers, want one for each name and unit", len(seen))
 	}
-	if _, err := w.KernelKind("add", "sideways", false); err == nil {
+	if _, err := w.KernelKind("add", "sideways"); err == nil {
 		t.Error("a unit that nobody knows has a number")
 	}
 }

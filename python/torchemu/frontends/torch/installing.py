@@ -33,6 +33,7 @@ from torchemu.frontends.torch import (
     futures,
     hooked,
     hooks,
+    host_hooks,
     host_tensors,
     import_locks,
     instances,
@@ -171,6 +172,7 @@ def _install_devices(run: Session) -> None:
     run.on_load["torch.distributed._tools.runtime_estimator"] = functools.partial(_refuse_estimates, run)
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
     offloading.install(run)
+    host_hooks.install(run)
     extensions.install(run)
     if not run.data:
         _number_steps(run)

@@ -22,6 +22,7 @@ from torchemu.frontends.torch.device import (
     fakes,
     functional,
     generators,
+    host_work,
     launches,
     mixing,
     named,
@@ -47,10 +48,10 @@ from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
 
-_pass_under_way = torch._C._current_graph_task_id  # -1 where none goes backwards
-_any_requires_grad = torch._C._any_requires_grad
-
 _STRIDED = torch.strided
+
+_WAITS = frozenset({"wait_tensor", "_wrap_tensor_autograd"})
+"""Functional collectives that send nothing."""
 
 
 class RankMode(TorchDispatchMode):
@@ -66,7 +67,7 @@ class RankMode(TorchDispatchMode):
         launch: puts a kernel on the rank's current stream: its name, its bytes, its operations and their unit.
         last: where the last operation was that computes; None is the host.
         checks: the core is to look for uses of memory that nothing orders.
-        autograd: operations that autograd records, or goes back through, take the host longer.
+        work: what operations take the host beside launches.
     """
 
     def __init__(self, rank: Context | None = None) -> None:
@@ -75,7 +76,7 @@ class RankMode(TorchDispatchMode):
         self.use = memory_use.current()
         self.launches = launches.current()
         self.launch: Callable[[str, int, int, str], None] = self.launches.add
-        self.autograd = go.AutogradOverhead(self.rank.world.handle) > 0
+        self.work = host_work.current()
         self.deferred, self.watch = deferral.current(), device_program_memory.current()
         self._last: Place | None = None
         self.checks = self.rank.world.ordered
@@ -93,11 +94,11 @@ class RankMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and not all(map(is_plain, types)):
-            return NotImplemented if TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
+            return self.subclassed(func, types, args, kwargs)
         if fakes.are_made():
             return fakes.handed_on(func, args, kwargs)
-        if self.autograd:
-            self.note_recorded(args)
+        if self.work.autograd:
+            self.launches.each = self.work.of_kernels(args)
         op = KNOWN.get(func)
         if op is None:
             if isinstance(func, HigherOrderOperator):
@@ -114,9 +115,13 @@ class RankMode(TorchDispatchMode):
             return self.ordered(op, args, kwargs or _NOTHING)
         return self.run(op, args, kwargs)
 
-    def note_recorded(self, args: Sequence[Any]) -> None:
-        """Notes whether autograd records an operation, or goes back through it."""
-        self.launches.recorded = _pass_under_way() >= 0 or (torch.is_grad_enabled() and _any_requires_grad(*args))
+    def subclassed(self, func: Any, types: Any, args: Sequence[Any], kwargs: Any) -> Any:
+        """Leaves an operation of tensors of classes of their own to these, or to PyTorch that traces it."""
+        if not TRACED.isdisjoint(types):
+            return fakes.handed_on(func, args, kwargs)
+        if self.work.dtensor and host_work.are_dtensors(types):
+            self.launches.before += self.work.of_dtensors(args)
+        return NotImplemented
 
     supports_higher_order_operators = True
 
@@ -208,6 +213,8 @@ class RankMode(TorchDispatchMode):
             with self, places.made_at(at):
                 return op.parts(at)(*args, **kwargs)
         with places.made_at(at):
+            if at is not None and op.space in FUNCTIONAL and op.name not in _WAITS:
+                self.launches.before += self.work.functional_collective
             out = self.communicated(op, args, kwargs) if op.space in FUNCTIONAL else op.func(*args, **kwargs)
         if at is not None:
             self.settle(out, at)

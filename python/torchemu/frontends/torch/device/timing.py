@@ -114,11 +114,11 @@ class TimingMode(RankMode):
         if elements.are_kept():
             return super().__torch_dispatch__(func, types, args, kwargs)
         if types and not all(map(dispatch.is_plain, types)):
-            return NotImplemented if dispatch.TRACED.isdisjoint(types) else fakes.handed_on(func, args, kwargs)
+            return self.subclassed(func, types, args, kwargs)
         if fakes.are_made():
             return fakes.handed_on(func, args, kwargs)
-        if self.autograd:
-            self.note_recorded(args)
+        if self.work.autograd:
+            self.launches.each = self.work.of_kernels(args)
         if func not in KNOWN and isinstance(func, HigherOrderOperator):
             return self.higher(func, args, kwargs or {})
         op = of(func, args, kwargs)
