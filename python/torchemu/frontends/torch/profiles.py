@@ -186,7 +186,23 @@ def install(run: Session) -> None:
     run.replace(profiler, "profile", Profile)
     run.replace(torch.autograd.profiler, "profile", Profile)
     run.replace(torch.autograd, "_supported_activities", _supported_activities)
+    run.replace(torch.profiler.profiler, "_add_execution_trace_observer", _observing)
     _install_annotations(run)
+
+
+_observe = torch.profiler.profiler._add_execution_trace_observer
+
+
+def _observing(path: str) -> bool:
+    """Registers PyTorch's observer, of which a process has one: it would write what all ranks do into a rank's file."""
+    context = runtime.running()
+    if context is not None and context.tasks is not None and context.tasks.nprocs > 1:
+        raise NotImplementedError(
+            "torch.profiler.ExecutionTraceObserver: PyTorch has one for a process, and ranks share this one; "
+            "torchemu run --trace NAME.et writes an execution trace for each rank, in Chakra's format"
+        )
+    observed: bool = _observe(path)
+    return observed
 
 
 _built_for = torch.autograd._supported_activities

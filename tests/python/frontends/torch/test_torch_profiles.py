@@ -182,3 +182,22 @@ def test_a_trace_of_what_the_program_profiles_only(tmp_path):
         events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
     assert named(events, "cpu_op") == ["c10d::broadcast_", "record_param_comms"]
     assert named(events, "user_annotation") == ["profiled"]
+
+
+@real
+def test_execution_traces_of_several_ranks_are_refused(tmp_path):
+    observer = torch.profiler.ExecutionTraceObserver()
+    with pytest.raises(NotImplementedError, match=r"--trace NAME\.et"):
+        observer.register_callback(str(tmp_path / "trace.json"))
+    assert not observer.is_registered
+
+
+@torchemu.distributed(world_size=1, torch="real")
+def test_an_execution_trace_of_one_rank(tmp_path):
+    joined()
+    observer = torch.profiler.ExecutionTraceObserver().register_callback(str(path := tmp_path / "trace.json"))
+    observer.start()
+    torch.ones(2, device="cuda").relu()
+    observer.stop()
+    observer.unregister_callback()
+    assert "aten::relu" in [node["name"] for node in json.loads(path.read_text())["nodes"]]
