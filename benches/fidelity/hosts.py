@@ -283,12 +283,86 @@ def clip(model: nn.Module) -> Step:
     return lambda: nn.utils.clip_grad_norm_(parameters, 1.0)
 
 
+def read() -> Step:
+    x = torch.ones(())
+    return repeated(lambda: (x + 1).item())
+
+
+def waited() -> Step:
+    x = torch.ones(64, 64)
+
+    def call() -> None:
+        x.add_(1)
+        torch.cuda.synchronize()
+
+    return repeated(call)
+
+
+def copied_in() -> Step:
+    x = torch.ones(64, device="cpu")
+    return repeated(lambda: x.to("cuda"))
+
+
+def copied_in_pinned() -> Step:
+    x = torch.ones(64, device="cpu").pin_memory()
+    return repeated(lambda: x.to("cuda", non_blocking=True))
+
+
+def copied_out() -> Step:
+    x = torch.ones(64)
+    return repeated(lambda: (x + 1).cpu())
+
+
+def recorded() -> Step:
+    streams = [torch.cuda.Stream() for _ in range(2)]
+
+    def call() -> None:
+        streams[0].wait_stream(streams[1])
+        streams[1].wait_stream(streams[0])
+
+    return repeated(call)
+
+
+def synced_norm() -> Step:
+    layer, x = nn.SyncBatchNorm(64), torch.randn(2, 64, 8, 8)
+    return repeated(lambda: layer(x))
+
+
+def broadcast() -> Step:
+    x = torch.randn(64, 64)
+    return repeated(lambda: dist.broadcast(x, 0))
+
+
+def exchanged() -> Step:
+    x, y = torch.randn(64, 64), torch.randn(64, 64)
+    return repeated(lambda: dist.all_to_all_single(y, x))
+
+
+def passed_on() -> Step:
+    """A message to the next rank, and one from the last."""
+    x, y = torch.randn(64, 64), torch.randn(64, 64)
+    rank, world = dist.get_rank(), dist.get_world_size()
+
+    def call() -> None:
+        ways = [(dist.isend, x, (rank + 1) % world), (dist.irecv, y, (rank - 1) % world)]
+        for work in dist.batch_isend_irecv([dist.P2POp(*way) for way in ways]):
+            work.wait()
+
+    return repeated(call)
+
+
+def told() -> Step:
+    """An object that all get of all."""
+    return repeated(lambda: dist.all_gather_object([None] * dist.get_world_size(), {"loss": 1.5}))
+
+
 CASES = (
     plain_add, plain_product, trained_add, trained_chain, dtensor_add, dtensor_product, dtensor_view,
     dtensor_trained_add, dtensor_chain, dtensor_from_local, dtensor_reduced, dtensor_gathered, reduced, reduced_later,
     gathered, functional_reduced, forward_mlp, trained_mlp, trained_mlp_wide, forward_tensor_parallel,
     trained_tensor_parallel, forward_fsdp2, trained_fsdp2, trained_fsdp2_wide, trained_fsdp1, trained_ddp, adam_listed,
     adam_fused, adam_single, adam_listed_dtensor, adam_fused_dtensor, adam_single_dtensor, clipped, clipped_dtensor,
+    read, waited, copied_in, copied_in_pinned, copied_out, recorded, synced_norm, broadcast, exchanged, passed_on, told,
 )  # fmt: skip
 
 
