@@ -14,6 +14,13 @@ from torchemu.launch import cli
 TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
 """A time as reports print it."""
 
+_MARKS = re.compile(r"^(\[rank\d+\]:)? +[~^]+\n", re.MULTILINE)
+
+
+def unmarked(text: str) -> str:
+    """Returns what is printed without the lines that mark a part of the line before: each Python has its own."""
+    return _MARKS.sub("", text)
+
 
 @dataclass(frozen=True)
 class Outcome:

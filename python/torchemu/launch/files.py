@@ -27,8 +27,8 @@ _OF_RANK = re.compile(r"^/proc/(\d{7,})(?=/|$)")
 _LOOKING = ("stat", "listdir", "scandir", "access", "lstat", "open")
 _OPENING = ("readlink", "chmod")
 _REMOVING = ("remove", "unlink", "rmdir")
-_BETWEEN = ("os", "pathlib", "shutil")
-_PATHS = ("genericpath", "os", "pathlib", "posixpath")
+_BETWEEN = ("os", "pathlib", "pathlib._local", "shutil")
+_PATHS = ("genericpath", "os", "pathlib", "pathlib._local", "posixpath")
 _SOURCES = ("inspect", "linecache")
 """Modules that look at the files of source text, for tracebacks: those are there already."""
 

@@ -7,7 +7,8 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 lists = [[0, 1], [2, 3]] if rank < 2 else [[2, 3], [0, 1]]
-groups = [dist.new_group(ranks) for ranks in lists]
+first = dist.new_group(lists[0])
+second = dist.new_group(lists[1])
 t = torch.ones(1)
-dist.all_reduce(t, group=groups[0])
+dist.all_reduce(t, group=first)
 print(rank, t.item())

@@ -8,5 +8,7 @@ dist.init_process_group("nccl")
 rank, world = dist.get_rank(), dist.get_world_size()
 torch.cuda.set_device(rank)
 shard = torch.empty(100 << 20, device="cuda")
-whole = [torch.empty_like(shard) for _ in range(world)] if rank == 0 else None
+whole = [] if rank == 0 else None
+for _ in range(world if rank == 0 else 0):
+    whole.append(torch.empty_like(shard))
 dist.gather(shard, whole, dst=0)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from launch import launch, written
+from launch import launch, unmarked, written
 
 BEGIN = """
 import torch
@@ -35,7 +35,7 @@ def said(folder: Path, text: str, *flags: str) -> list[str]:
     file = written(folder, text)
     outcome = launch(*(flags or ("--nproc-per-node", "2")), file)
     assert outcome.status == 1
-    report = outcome.err.partition("=" * 60)[0].replace(str(file), "FILE")
+    report = unmarked(outcome.err.partition("=" * 60)[0].replace(str(file), "FILE"))
     return [line.partition(": ")[2] for line in report.splitlines()]
 
 
@@ -160,7 +160,7 @@ def test_a_forked_child_tells_its_own_line_only(tmp_path: Path) -> None:
     """
     command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "1", str(written(tmp_path, text))]
     outcome = subprocess.run(command, capture_output=True, text=True, check=True)
-    lines = outcome.stderr.splitlines()
+    lines = unmarked(outcome.stderr).splitlines()
     assert outcome.stdout == "1\n" and lines[0] == "Traceback (most recent call last):"
     assert lines[1].endswith('program.py", line 6, in <module>') and len(lines) == 4
     assert lines[3].startswith("RuntimeError: torchemu does not work in a forked child")
