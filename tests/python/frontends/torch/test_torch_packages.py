@@ -523,3 +523,55 @@ def test_classes_with_one_instance_have_one_for_each_rank(folder):
         dist.barrier()
 
     program()
+
+
+ONE_STATE = """
+import torch.distributed as dist
+
+class Manager:
+    _shared_state = {}
+
+    def __new__(cls):
+        made = super().__new__(cls)
+        made.__dict__ = cls._shared_state
+        if not hasattr(made, "rank"):
+            made.rank = None
+        return made
+
+    @staticmethod
+    def initialize():
+        manager = Manager()
+        assert manager.rank is None
+        manager.rank = dist.get_rank()
+
+class Settings:
+    common = {}
+    others = {}
+
+    def __init__(self):
+        self.__dict__ = Settings.common
+        self.others[len(self.others)] = self
+"""
+
+
+def test_what_instances_have_in_common_is_a_ranks_own(folder):
+    """PhysicsNeMo makes its manager again and again, and all of them are one. What is only filled is shared."""
+    (folder / "spoken_common.py").write_text(ONE_STATE)
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        from spoken_common import Manager, Settings
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        Manager.initialize()
+        Settings().rank = rank
+        dist.barrier()
+        assert Manager().rank == Manager._shared_state["rank"] == Settings().rank == rank
+        dist.barrier()
+        assert len(Settings.others) == 6
+
+    program()
+    assert sys.modules["spoken_common"].Manager._shared_state == {}
+    sys.modules["spoken_common"].Settings.others.clear()
+    program()
