@@ -575,3 +575,50 @@ def test_what_instances_have_in_common_is_a_ranks_own(folder):
     assert sys.modules["spoken_common"].Manager._shared_state == {}
     sys.modules["spoken_common"].Settings.others.clear()
     program()
+
+
+RUN_OF_ALL = """
+import wandb
+
+_service = None
+
+def init():
+    global _service
+    _service = object()
+    wandb.run = []
+    wandb.log = wandb.run.append
+"""
+
+
+def test_the_run_that_wandb_logs_to_is_a_ranks_own(tmp_path, monkeypatch):
+    """Each process has one, and the service that it talks to; here a stand-in of this name has them."""
+    package = tmp_path / "site-packages/wandb"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("run = log = None\nfrom wandb.setup import init\n")
+    (package / "setup.py").write_text(RUN_OF_ALL)
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        import wandb
+        from wandb import setup
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        assert wandb.run is None and setup._service is None
+        dist.barrier()
+        if rank != 1:
+            wandb.init()
+            wandb.log(rank)
+        dist.barrier()
+        assert wandb.run == (None if rank == 1 else [rank])
+        services = [None] * 3
+        dist.all_gather_object(services, id(setup._service))
+        assert len(set(services)) == 3
+
+    try:
+        program()
+        program()
+    finally:
+        for name in ("wandb", "wandb.setup"):
+            sys.modules.pop(name, None)
