@@ -39,7 +39,7 @@ PACKAGES = ("megatron", "megatron_core", "transformer_engine", "deepspeed", "acc
 
 SETTING = (
     "ignite", "fairscale", "detectron2", "mmengine", "torchtitan", "torchtune", "composer", "colossalai", "yunchang",
-    "wandb",
+    "wandb", "mlflow", "swanlab",
 )  # fmt: skip
 """Packages of which only those are exchanged that functions set: what else is in their modules is filled by imports."""
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib
 import os
 import random
 import sys
@@ -590,19 +591,18 @@ def init():
 """
 
 
-def test_the_run_that_wandb_logs_to_is_a_ranks_own(tmp_path, monkeypatch):
-    """Each process has one, and the service that it talks to; here a stand-in of this name has them."""
-    package = tmp_path / "site-packages/wandb"
+@pytest.mark.parametrize("name", ["wandb", "mlflow", "swanlab"])
+def test_the_run_that_a_tracker_logs_to_is_a_ranks_own(tmp_path, monkeypatch, name):
+    """Each process has one, and the service that it talks to; here stand-ins of their names have them."""
+    package = tmp_path / "site-packages" / name
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text("run = log = None\nfrom wandb.setup import init\n")
-    (package / "setup.py").write_text(RUN_OF_ALL)
+    (package / "__init__.py").write_text(f"run = log = None\nfrom {name}.setup import init\n")
+    (package / "setup.py").write_text(RUN_OF_ALL.replace("wandb", name))
     monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
 
     @torchemu.distributed(world_size=3, torch="real")
     def program():
-        import wandb
-        from wandb import setup
-
+        wandb, setup = importlib.import_module(name), importlib.import_module(f"{name}.setup")
         dist.init_process_group("gloo")
         rank = dist.get_rank()
         assert wandb.run is None and setup._service is None
@@ -620,5 +620,5 @@ def test_the_run_that_wandb_logs_to_is_a_ranks_own(tmp_path, monkeypatch):
         program()
         program()
     finally:
-        for name in ("wandb", "wandb.setup"):
-            sys.modules.pop(name, None)
+        for module in (name, f"{name}.setup"):
+            sys.modules.pop(module, None)
