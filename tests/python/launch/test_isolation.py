@@ -859,6 +859,23 @@ def test_atexit(tmp_path: Path) -> None:
     assert outcome.err.count("Exception ignored in atexit callback") == 3
 
 
+def test_atexit_in_an_isolated_package(tmp_path: Path) -> None:
+    """Its functions are called where the rank ends, which can still meet the others."""
+    package = """
+    import atexit
+    import torch.distributed as dist
+    def ends():
+        dist.barrier()
+        print("exit of", dist.get_rank())
+    atexit.register(ends)
+    """
+    written(tmp_path, package, "site-packages/ending.py")
+    text = f"import sys\nsys.path.append({str(tmp_path / 'site-packages')!r})\nimport ending\n"
+    file = written(tmp_path, f"{PREAMBLE}{text}")
+    outcome = launch("--nproc-per-node", "2", "--isolate", "ending", file)
+    assert lines(outcome) == ["exit of 0", "exit of 1"]
+
+
 @pytest.mark.parametrize(
     ("leave", "runs"),
     [("sys.exit(3)", True), ("raise ValueError", True), ("os._exit(3)", False), ("sys.exit(0)", True)],
