@@ -133,13 +133,17 @@ class Variable:
         owner: the module, a class, a function or another object.
         name: its name.
         is_there: it has been there before any function has set it, so that other ranks begin with what it is.
+
+    Attributes:
+        noted: what it was when this was made.
     """
 
-    __slots__ = ("_first", "_get", "name", "owner")
+    __slots__ = ("_first", "_get", "name", "noted", "owner")
 
     def __init__(self, owner: Any, name: str, is_there: bool = True) -> None:
         self.owner, self.name, self._get = owner, name, vars(owner).get
-        self._first = _copied(self.value()) if is_there else _MISSING
+        self.noted = self.value()
+        self._first = _copied(self.noted) if is_there else _MISSING
 
     def value(self) -> Any:
         """Returns the present value."""
@@ -199,6 +203,23 @@ def _copied(value: Any) -> Any:
     return copy.copy(value) if type(value) in _COPIED else value
 
 
+def _is_of_code(value: Any) -> bool:
+    """Returns whether a value is a class or function, or has nothing but such, and is the same for all ranks so."""
+    if type(value) in _COPIED:
+        found = value.values() if isinstance(value, dict) else value
+        return bool(found) and all(map(_is_of_code, found))
+    return isinstance(value, type | types.FunctionType)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Returns whether two values are the same one, or are dicts, lists or sets that have the same."""
+    if type(one) is not type(other) or type(one) not in _COPIED:
+        return one is other
+    if isinstance(one, dict):
+        return _are_same([*one, *one.values()], [*other, *other.values()])
+    return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
 _lasting: dict[tuple[int, str], Variable | Constant] = {}
 """Variables of modules that stay loaded when a run ends, by what has them and their names."""
 
@@ -226,14 +247,34 @@ class Variables:
 
     @contextlib.contextmanager
     def loading(self) -> Iterator[None]:
-        """Gives all ranks the instances that are made while modules are loaded: variables of these hold them, too."""
+        """Gives all ranks the instances that are made while modules are loaded: variables of these hold them, too. It
+        gives them the classes and functions that these modules tell others of, as a process that loads them does."""
         before = [_copied(variable.value()) for variable in self._instances]
+        held = {id(variable): variable.value() for variable in self._all if isinstance(variable, Variable)}
         yield
         for variable, old in itertools.zip_longest(self._instances, before, fillvalue=_MISSING):
             assert isinstance(variable, Variable)
             more = singletons.added(variable.first() if old is _MISSING else old, variable.value())
             if more is not None:
                 self._give(variable, more)
+        for at, each in enumerate(self._all):
+            if isinstance(each, Variable) and each.value() is not held.get(id(each), each.noted):
+                self._tell(at, each)
+
+    def _tell(self, at: int, variable: Variable) -> None:
+        """Gives a variable its value for all ranks that have what they have begun with, where that is no rank's.
+
+        Args:
+            at: its place among all.
+            variable: the variable.
+        """
+        first, value = variable.first(), variable.value()
+        if not _is_of_code(value):
+            return
+        variable.begin_with(value)
+        for kept in self._kept.values():
+            if at < len(kept) and _are_same(kept[at], first):
+                kept[at] = variable.first()
 
     def _give(self, variable: Variable, more: Any) -> None:
         """Gives each rank an instance, or some, where it has none."""

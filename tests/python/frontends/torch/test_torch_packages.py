@@ -622,3 +622,47 @@ def test_the_run_that_a_tracker_logs_to_is_a_ranks_own(tmp_path, monkeypatch, na
     finally:
         for module in (name, f"{name}.setup"):
             sys.modules.pop(module, None)
+
+
+TOLD = """
+import torch.distributed
+KINDS, kind, size = {int}, None, None
+
+def add(one):
+    global KINDS
+    KINDS = KINDS | {one}
+
+def set_kind(one, number=None):
+    global kind, size
+    kind, size = one, number
+"""
+
+
+def test_classes_that_modules_tell_others_of_as_they_are_loaded_are_all_ranks(folder):
+    """tensordict's are. What a rank has set stays its own, and so does what may depend on the rank."""
+    (folder / "spoken_kinds.py").write_text(TOLD)
+    (folder / "spoken_told.py").write_text(
+        "import os, spoken_kinds\nclass Told: pass\n"
+        "spoken_kinds.add(Told)\nspoken_kinds.set_kind(Told, os.environ['RANK'])\n"
+    )
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        import spoken_kinds
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        if rank == 2:
+            spoken_kinds.set_kind(str)
+        dist.barrier()
+        if rank == 0:
+            import spoken_told
+        dist.barrier()
+        assert spoken_kinds.size == ("0" if rank == 0 else None)
+        import spoken_told
+
+        told = spoken_told.Told
+        assert {int, told} == spoken_kinds.KINDS
+        assert spoken_kinds.kind is (str if rank == 2 else told)
+
+    program()
