@@ -246,9 +246,10 @@ class Variables:
                 self._instances.append(variable)
 
     @contextlib.contextmanager
-    def loading(self) -> Iterator[None]:
-        """Gives all ranks the instances that are made while modules are loaded: variables of these hold them, too. It
-        gives them the classes and functions that these modules tell others of, as a process that loads them does."""
+    def loading(self, module: types.ModuleType) -> Iterator[None]:
+        """Gives all ranks the instances that are made while a module is loaded: variables of it hold them, too. So it
+        does with the classes and functions that the module tells others of, as a process that loads it does, and with
+        what the module's own variables are in the end: modules that it imports may set some later."""
         before = [_copied(variable.value()) for variable in self._instances]
         held = {id(variable): variable.value() for variable in self._all if isinstance(variable, Variable)}
         yield
@@ -258,19 +259,19 @@ class Variables:
             if more is not None:
                 self._give(variable, more)
         for at, each in enumerate(self._all):
-            if isinstance(each, Variable) and each.value() is not held.get(id(each), each.noted):
+            if not isinstance(each, Variable) or each.value() is held.get(id(each), each.noted):
+                continue
+            if each.owner is module or _is_of_code(each.value()):
                 self._tell(at, each)
 
     def _tell(self, at: int, variable: Variable) -> None:
-        """Gives a variable its value for all ranks that have what they have begun with, where that is no rank's.
+        """Gives a variable its value for all ranks that have what they have begun with.
 
         Args:
             at: its place among all.
             variable: the variable.
         """
         first, value = variable.first(), variable.value()
-        if not _is_of_code(value):
-            return
         variable.begin_with(value)
         for kept in self._kept.values():
             if at < len(kept) and _are_same(kept[at], first):
@@ -504,7 +505,7 @@ def _executing(
         if package in _KNOWING_RANKS or not is_installed(self.path):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
             return
-        with first.noting(module.__name__), variables.loading(), registries.loading(module.__name__):
+        with first.noting(module.__name__), variables.loading(module), registries.loading(module.__name__):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
         if package not in PACKAGES:
             registries.note(module, code)

@@ -596,7 +596,7 @@ def test_the_run_that_a_tracker_logs_to_is_a_ranks_own(tmp_path, monkeypatch, na
     """Each process has one, and the service that it talks to; here stand-ins of their names have them."""
     package = tmp_path / "site-packages" / name
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text(f"run = log = None\nfrom {name}.setup import init\n")
+    (package / "__init__.py").write_text(f"from {name}.setup import init\nrun = log = None\n")
     (package / "setup.py").write_text(RUN_OF_ALL.replace("wandb", name))
     monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
 
