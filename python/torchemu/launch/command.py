@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     except FileNotFoundError:
         raise RunError("the working directory is gone: change to another one") from None
     try:
-        program = (Module if options.module else programs.program)([options.script, *options.args])
+        program = _program(options)
     except ImportError as error:
         print(f"torchemu: {error}", file=sys.stderr)
         return 1
@@ -86,6 +86,19 @@ def run(options: argparse.Namespace) -> int:
         with _told():
             topology = stack.enter_context(fabric.fitting(options.topology, launch.nnodes, launch.nproc))
         return _Run(options, program, launch, topology).status()
+
+
+def _program(options: argparse.Namespace) -> Program:
+    """Returns the program that the command names."""
+    words = [options.script, *options.args]
+    if not options.no_python:
+        return (Module if options.module else programs.program)(words)
+    if options.module:
+        raise RunError("--module and --no-python exclude each other")
+    try:
+        return programs.of_command(words)
+    except ValueError as error:
+        raise RunError(f"--no-python: {error}") from error
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
-from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 
 
@@ -52,8 +51,9 @@ def install(stack: contextlib.ExitStack) -> None:
 
     def registered(func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         process = current()
-        file = sys._getframe(1).f_code.co_filename
-        if process is None or not (is_program_file(file) or file.startswith(runtime.PACKAGE)):
+        frame = sys._getframe(1)
+        name, file = frame.f_globals.get("__name__") or "", frame.f_code.co_filename
+        if process is None or not (process.owns(name, file) or file.startswith(runtime.PACKAGE)):
             return register(func, *args, **kwargs)  # an installed package does so once, on behalf of everybody
         process.exits.add(functools.partial(func, *args, **kwargs))
         return func

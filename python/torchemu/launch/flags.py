@@ -342,14 +342,10 @@ def check_isolated(packages: Collection[str]) -> None:
 def _add_ignored(parser: argparse.ArgumentParser) -> None:
     for name in _IGNORED:
         _flag(parser, name, help=argparse.SUPPRESS)
-    for name in ("--standalone", "--run-path", "--use-env"):
+    for name in ("--standalone", "--run-path", "--use-env", "--no-python"):
         _flag(parser, name, action="store_true", help=argparse.SUPPRESS)
-    refused = {
-        "--no-python": "ranks are Python programs in this process",
-        "--virtual-local-rank": "a rank's device is that of its number",
-    }
-    for name, reason in refused.items():
-        _flag(parser, name, action=_Refused, nargs=0, reason=reason, help=argparse.SUPPRESS)
+    device = "a rank's device is that of its number"
+    _flag(parser, "--virtual-local-rank", action=_Refused, nargs=0, reason=device, help=argparse.SUPPRESS)
     all_nodes = "one command runs all nodes: give --nnodes, and leave this out"
     _flag(parser, "--node-rank", action=_Refused, nargs="?", but="0", reason=all_nodes, help=argparse.SUPPRESS)
 

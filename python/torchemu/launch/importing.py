@@ -156,6 +156,10 @@ class _Told(importlib.machinery.SourceFileLoader):
             self._rules.isolate(*_importing())
         return code
 
+    def exec_module(self, module: types.ModuleType) -> None:
+        with self._rules.loading(module.__name__):
+            super().exec_module(module)
+
     def _imported(self) -> Iterator[str]:
         """Yields the packages that the module imports wherever it is loaded: not in a condition, nor in a function."""
         for several, one in _IMPORTS.findall(self.get_data(self.path)):

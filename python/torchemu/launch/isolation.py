@@ -146,6 +146,10 @@ class Isolation:
         """The names of the program's modules that are loaded outside of ranks."""
         return self._outside.modules.names
 
+    def owns(self, name: str, file: str) -> bool:
+        """Reports whether each rank has a module of this name and file for itself."""
+        return self._rules.is_own_file(name, file)
+
     def process(self, rank: int, variables: Mapping[str, str], parent: Process | None = None) -> Process:
         """Returns the state of a rank which has just started: with the parent's environment, or that outside of all
         ranks, and these variables besides."""

@@ -1,4 +1,7 @@
-"""Event loops of asyncio in ranks: one that waits lets others run, and what it calls on threads runs on the rank's."""
+"""Event loops of asyncio in ranks: one that waits lets others run, and what it calls on threads runs on the rank's.
+
+A loop that a package runs on a thread of the system is in no schedule, and neither are the futures of what it is given.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _RESOLUTION = 1e-9
 
 
 class Loops:
-    """Changes asyncio for ranks, once a program has imported it: that takes as long as a short run.
+    """Changes asyncio for ranks, once it has been imported: that takes as long as a short run.
 
     Args:
         stack: undoes it.
@@ -32,17 +35,59 @@ class Loops:
         self._is_installed = False
 
     def install(self) -> None:
-        """Changes asyncio, where that has not been done and the program has all of it."""
+        """Changes asyncio, where that has not been done and all of it is loaded."""
         if self._is_installed or not hasattr(sys.modules.get("asyncio"), "__all__"):
             return
         self._is_installed = True
+        import asyncio
         from asyncio.base_events import BaseEventLoop as Loop
 
         replace(self._stack, selectors.DefaultSelector, "select", _in_turns(selectors.DefaultSelector.select))
         replace(self._stack, Loop, "run_in_executor", _on_threads_of_rank(Loop.run_in_executor))
         replace(self._stack, Loop, "shutdown_default_executor", _in_schedule(Loop.shutdown_default_executor))
+        replace(self._stack, Loop, "run_forever", _noting_thread(Loop.run_forever))
+        for module in (asyncio, asyncio.tasks):
+            replace(self._stack, module, "run_coroutine_threadsafe", _given(asyncio.tasks.run_coroutine_threadsafe))
         for name in ("subprocess_exec", "subprocess_shell"):
             replace(self._stack, Loop, name, _from_outside(getattr(Loop, name)))
+
+
+def _noting_thread(real: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(real)
+    def run(self: Any) -> None:
+        self.is_beside_schedule = current() is None
+        real(self)
+
+    return run
+
+
+def _given(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a loop of another thread a coroutine. A rank waits for a future of the rank's own; a thread of the system
+    cannot end such a wait."""
+
+    @functools.wraps(real)
+    def run(coro: Any, loop: Any) -> Any:
+        if current() is None or not getattr(loop, "is_beside_schedule", False):
+            return real(coro, loop)
+        from torchemu.runtime.process_futures import OfProcess
+
+        future = OfProcess()
+        loop.call_soon_threadsafe(_chain, coro, loop, future)
+        return future
+
+    return run
+
+
+def _chain(coro: Any, loop: Any, future: Any) -> None:
+    """Begins a coroutine, whose result is to be that of a future, as asyncio does."""
+    import asyncio
+
+    try:
+        asyncio.futures._chain_future(asyncio.ensure_future(coro, loop=loop), future)  # type: ignore[attr-defined]
+    except BaseException as error:
+        if not isinstance(error, SystemExit | KeyboardInterrupt) and future.set_running_or_notify_cancel():
+            future.set_exception(error)
+        raise
 
 
 def _on_threads_of_rank(real: Callable[..., Any]) -> Callable[..., Any]:

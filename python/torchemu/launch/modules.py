@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.machinery
 import operator
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torchemu import runtime
@@ -38,6 +39,7 @@ class Rules:
         self._isolated = frozenset(isolate)
         self._shared: set[str] = set()  # names that have been looked at
         self._sets: dict[frozenset[str], frozenset[str]] = {}
+        self._loading: list[str] = []  # shared modules that the running rank is loading
 
     def own(self, started: bool = True) -> dict[str, types.ModuleType]:
         """Returns the loaded modules that are the program's; before it has started, none that came from nowhere."""
@@ -71,6 +73,23 @@ class Rules:
         packages = {name.partition(".")[0] for name in modules}
         self._isolated |= packages
         self._shared = {name for name in self._shared if name.partition(".")[0] not in packages}
+
+    @contextlib.contextmanager
+    def loading(self, name: str) -> Iterator[None]:
+        """Knows of a shared module while the running rank loads it."""
+        self._loading.append(name)
+        try:
+            yield
+        finally:
+            if name in self._loading:
+                self._loading.remove(name)
+
+    def leave_loading(self) -> None:
+        """Isolates the packages that the running rank is loading where it waits for others: they are to load them, too,
+        and not to find halves. One of which a part alone is being loaded stays shared: others use what there is."""
+        if self._loading:
+            self.isolate(*(name for name in self._loading if "." not in name))
+            self._loading.clear()
 
     def knows(self, names: Iterable[str]) -> bool:
         """Reports whether one of some modules is of an installed package that is each rank's own."""
@@ -124,6 +143,7 @@ class Table:
 
     def save(self) -> None:
         """Takes over what the rank has imported, replaced and removed since restore."""
+        self._rules.leave_loading()
         if len(sys.modules) != self._count or self._changed():
             self._keep(self._rules.own())
 

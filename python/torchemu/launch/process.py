@@ -119,6 +119,10 @@ class Process:
             self._isolation.go_to(self.folder)
         self._isolation.in_place = self
 
+    def owns(self, name: str, file: str) -> bool:
+        """Reports whether the rank has a module of this name and file for itself."""
+        return self._isolation.owns(name, file)
+
     def has_read_clock(self) -> bool:
         """Returns whether the rank has read a clock since this was asked last."""
         reads, self.clock_reads = self.clock_reads, 0

@@ -140,7 +140,20 @@ def _script_of(module: str) -> str | None:
 
 
 def _imports_torch(modules: set[str]) -> bool:
-    return any(map(_is_of_torch, {name.partition(".")[0] for name in modules}))
+    outermost = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
+    if any(map(_is_of_torch, outermost)):
+        return True
+    unknown = [name for name in outermost if not _is_installed(name)]
+    packages = importlib.metadata.packages_distributions() if unknown else {}
+    return any(_is_of_torch(package) for name in unknown for package in packages.get(name, ()))
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.distribution(package)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
+    return True
 
 
 def _of_text(argv: Sequence[str], folder: str) -> list[str] | None:
@@ -187,7 +200,7 @@ def _run(folder: str, name: str, options: Sequence[str], rest: Sequence[str]) ->
     if real is None:
         print(f"{name}: command not found", file=sys.stderr)
         sys.exit(127)
-    os.execv(real, argv)
+    os.execv(real, [real, *rest])  # Python looks for itself in PATH where its first argument is a name alone
 
 
 def write(folder: Path, options: Sequence[str]) -> None:

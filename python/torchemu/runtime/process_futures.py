@@ -1,4 +1,5 @@
-"""Futures of pools of processes: their results come from threads that are in no schedule.
+"""Futures of pools of processes, and of event loops that packages run: their results come from threads that are in no
+schedule.
 
 Who waits for one of them waits as in Python, and other ranks meanwhile.
 """
@@ -6,8 +7,17 @@ Who waits for one of them waits as in Python, and other ranks meanwhile.
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from types import ModuleType
 from typing import Any
+
+
+class OfProcess(Future[Any]):
+    """A future whose result comes from a thread that is in no schedule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition = threading.Condition()
 
 
 def wait_beside_schedule(futures: ModuleType) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dis
+import errno
 import importlib.machinery
 import os
 import pkgutil
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import types
@@ -202,12 +204,17 @@ class Shell(Program):
 _SHELL = re.compile(rb"#!\s*(\S*/env\s+)?(?P<words>\S*\b(a|ba|da|k|z)?sh\b[^\r\n]*)")
 """The first line of a shell's script."""
 
+_TO_PYTHON = b"'''exec'"
+"""The beginning of the second line of a script that is a shell's until there, and then Python's."""
+
 
 def _first_words(file: str) -> list[str]:
-    """Returns the words of a script's first line that name its shell; none where it names another program, or none."""
+    """Returns the words of a script's first line that name its shell; none where it names another program, or none.
+    Where the path of Python is long, pip writes scripts of Python that begin as a shell's."""
     with open(file, "rb") as opened:
         found = _SHELL.match(opened.readline(256))
-    return [] if found is None else os.fsdecode(found["words"]).split()
+        is_pythons = opened.readline(256).startswith(_TO_PYTHON)
+    return [] if found is None or is_pythons else os.fsdecode(found["words"]).split()
 
 
 def program(argv: Sequence[str]) -> Program:
@@ -219,6 +226,28 @@ def program(argv: Sequence[str]) -> Program:
     if os.path.isdir(argv[0]) or zipfile.is_zipfile(argv[0]):
         return Folder(argv)
     return Shell(argv) if argv[0].endswith(".sh") or _first_words(argv[0]) else Script(argv)
+
+
+def of_command(command: Sequence[str]) -> Program:
+    """Returns the program that a command runs: Python's with its arguments, or a script of Python's that is in PATH.
+
+    Raises:
+        ValueError: it is another command.
+        OSError, SyntaxError, ImportError: see Script and Folder.
+    """
+    name, *rest = command
+    found = found_in(command)
+    if found is not None:
+        make, words = found
+        return make(words)
+    path = shutil.which(name)
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    with open(path, "rb") as opened:
+        first, second = opened.readline(256), opened.readline(256)
+    if not ((first.startswith(b"#!") and b"python" in first) or second.startswith(_TO_PYTHON)):
+        raise ValueError(f"{name} is no program of Python's: ranks are such, in this process")
+    return program([path, *rest])
 
 
 _FLAGS = re.compile(r"-[bBdEiIOqsSuvP]+")

@@ -109,3 +109,54 @@ def test_a_loop_that_nobody_wakes_is_a_deadlock(tmp_path: Path, waits: str, says
     assert outcome.status == 1
     assert "DeadlockError" in outcome.err
     assert says in outcome.err
+
+
+PACKAGE = """
+import asyncio, concurrent.futures, threading
+
+class Service:
+    def __init__(self):
+        self.ready = threading.Event()
+        threading.Thread(target=lambda: asyncio.run(self.serve()), daemon=True).start()
+        self.ready.wait()
+
+    async def serve(self):
+        self.loop = asyncio.get_running_loop()
+        self.ready.set()
+        await asyncio.Event().wait()
+
+    def ask(self, number):
+        return asyncio.run_coroutine_threadsafe(self.answer(number), self.loop)
+
+    async def answer(self, number):
+        await asyncio.sleep(0.01)
+        return 1 / number
+
+    def first(self, numbers):
+        found = concurrent.futures.wait([self.ask(number) for number in numbers])
+        return sorted(future.result() for future in found.done)
+"""
+
+
+@pytest.mark.parametrize("front_end", ["numpy", "real"])
+def test_a_loop_on_a_packages_thread_answers(tmp_path: Path, front_end: str) -> None:
+    """That of wandb, whose thread is none of the rank's."""
+    if front_end == "real":
+        pytest.importorskip("torch")
+    written(tmp_path, PACKAGE, "site-packages/answering.py")
+    text = f"""
+    import os, sys
+    sys.path.insert(0, {str(tmp_path / "site-packages")!r})
+    import answering
+    import torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    one = answering.Service()
+    assert one.ask(4).result() == 0.25 and one.first([2, 1]) == [0.5, 1]
+    try:
+        one.ask(0).result(10)
+    except ZeroDivisionError as error:
+        dist.barrier()
+        print(error)
+    """
+    file = written(tmp_path, text)
+    assert lines(launch("--torch", front_end, "--nproc-per-node", "2", file)) == ["division by zero"] * 2

@@ -735,6 +735,59 @@ def test_a_package_that_imports_an_isolated_one_is_isolated_too(tmp_path: Path) 
     assert sorted(done.stdout.splitlines()) == ["False", "False", "True"]
 
 
+@pytest.mark.parametrize("front_end", ["numpy", "real"])
+def test_a_package_that_waits_for_other_ranks_as_it_is_loaded_is_isolated(tmp_path: Path, front_end: str) -> None:
+    """They load it, too, as processes do, and find no half of it; packages that have been loaded stay shared."""
+    if front_end == "real":
+        pytest.importorskip("torch")
+    files = {
+        "started/__init__": """
+            import os, settled
+            import torch.distributed as dist
+            from started import part
+            rank = int(os.environ["RANK"])
+            dist.init_process_group("gloo")
+            dist.barrier()
+            ranks = [None] * dist.get_world_size()
+            dist.all_gather_object(ranks, rank)
+        """,
+        "started/part": "value = []",
+        "above": "from started import part, ranks",
+        "settled": "loads = []",
+        "settled_part/__init__": "value = []",
+        "settled_part/waits": """
+            import torch.distributed as dist
+            dist.barrier()
+            done = True
+        """,
+    }
+    for name, text in files.items():
+        written(tmp_path, text, f"site-packages/{name}.py")
+    program = """
+        import sys; sys.path.append("site-packages")
+        import settled_part
+        import above, settled, started
+        import torch.distributed as dist
+        started.part.value.append(started.rank)
+        settled.loads.append(started.rank)
+        if started.rank == 0:
+            import settled_part.waits
+            assert settled_part.waits.done
+        else:
+            dist.barrier()
+        assert settled_part is sys.modules["settled_part"]
+        assert above.ranks == [0, 1, 2] and above.part is started.part
+        assert started.part.value == [started.rank] == [dist.get_rank()]
+        assert sorted(settled.loads)[:1] == [0] and len(settled.loads) == 3
+        print("ends well")
+    """
+    script = written(tmp_path, program, "main.py")
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", front_end, "--nproc-per-node", "3", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n") == ["ends well"] * 3 + [""]
+
+
 def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:
     """A rank's own are in test_threads.py."""
     text = """
@@ -804,6 +857,23 @@ def test_atexit(tmp_path: Path) -> None:
         assert out == [f"{r} ends", f"{r} registered second {r}", *first]
         assert f"ValueError: {r}" in outcome.err
     assert outcome.err.count("Exception ignored in atexit callback") == 3
+
+
+def test_atexit_in_an_isolated_package(tmp_path: Path) -> None:
+    """Its functions are called where the rank ends, which can still meet the others."""
+    package = """
+    import atexit
+    import torch.distributed as dist
+    def ends():
+        dist.barrier()
+        print("exit of", dist.get_rank())
+    atexit.register(ends)
+    """
+    written(tmp_path, package, "site-packages/ending.py")
+    text = f"import sys\nsys.path.append({str(tmp_path / 'site-packages')!r})\nimport ending\n"
+    file = written(tmp_path, f"{PREAMBLE}{text}")
+    outcome = launch("--nproc-per-node", "2", "--isolate", "ending", file)
+    assert lines(outcome) == ["exit of 0", "exit of 1"]
 
 
 @pytest.mark.parametrize(

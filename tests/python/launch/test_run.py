@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,6 @@ def test_flags_of_torchrun_that_mean_nothing(tmp_path: Path) -> None:
     [
         (["--nproc-per-node", "0"], "'0' is not a positive number"),
         (["--nproc-per-node", "many"], "'many' is not a positive number"),
-        (["--no-python"], "--no-python is not supported: ranks are Python programs in this process"),
         (["--virtual-local-rank"], "--virtual-local-rank is not supported"),
         (["--local-ranks-filter", "a"], "'a' is not a list of numbers, such as 0,1"),
         (["--schedule", "fair"], "invalid choice: 'fair'"),
@@ -383,3 +383,37 @@ def test_clock_is_real_without_the_flag(tmp_path: Path) -> None:
     program = written(tmp_path, "import time; print(time.time() > 1e9)")
     assert lines(launch("--nproc-per-node", "1", program)) == ["True"]
     assert "RANK" not in os.environ
+
+
+COMMANDS = {
+    "a script in PATH": ("does", f"#!{sys.executable}"),
+    "a script of pip's": ("does", f"#!/bin/sh\n'''exec' {sys.executable} \"$0\" \"$@\"\n' '''"),
+    "a path": ("./does", "#!/usr/bin/env python3"),
+    "python": (f"{sys.executable} -u does.py", ""),
+    "a module": ("python -m does", ""),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_python_runs_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Ranks run what torchrun would start, where that is a program of Python's."""
+    command, first = COMMANDS[name]
+    file = written(tmp_path, f"{first}\nimport os, sys\nprint(os.environ['RANK'], sys.argv[1:])\n", "does")
+    file.chmod(0o755)
+    (tmp_path / "does.py").write_text(file.read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    outcome = launch("--nproc-per-node", "2", "--no-python", *command.split(), "--lr", "1")
+    assert lines(outcome) == ["0 ['--lr', '1']", "1 ['--lr', '1']"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--no-python", "ls"], "--no-python: ls is no program of Python's: ranks are such, in this process"),
+        (["--no-python", "no_such_command"], "can't open file 'no_such_command': No such file or directory"),
+        (["--no-python", "-m", "this"], "--module and --no-python exclude each other"),
+    ],
+)
+def test_commands_that_no_python_refuses(words: list[str], says: str) -> None:
+    assert says in launch(*words).err

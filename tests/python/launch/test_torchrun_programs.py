@@ -1,5 +1,6 @@
 """Programs that a program starts: torchemu runs in torchrun's place, and a line says where ranks run."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -200,6 +201,35 @@ def test_a_shells_script_ends_by_its_status_and_is_run_once(tmp_path: Path) -> N
     done = subprocess.run(several, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode != 0
     assert "ends.sh is a shell's script, which is run once: give --nproc-per-node 1, or none" in done.stderr
+
+
+def test_python_in_a_shells_script_has_the_packages_of_its_environment(tmp_path: Path) -> None:
+    """It is found in PATH, where torchemu's comes first, and so are the packages of which it needs none of PyTorch."""
+    (tmp_path / "ends.sh").write_text("python -c 'import sys; print(sys.prefix)' && python -m no_torch g\n")
+    (tmp_path / "no_torch.py").write_text(NO_TORCH)
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True, timeout=60)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "ends.sh"]
+    environment = {**os.environ, "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.splitlines()) == (0, [str(venv), "False ['g']"]), done.stderr
+
+
+def test_a_module_imports_torch_where_its_package_has_another_name(tmp_path: Path) -> None:
+    """ESPnet's is espnet2. What a package of that name would need is looked up first."""
+    for name, module, requires in (("speech_kit", "speech2", "torch>=2"), ("text_kit", "text2", "numpy")):
+        info = tmp_path / f"site-packages/{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: {requires}\n"
+        )
+        (info / "top_level.txt").write_text(f"{module}\n")
+    asks = "from torchemu.launch.shell_commands import of_torch\nprint(of_torch(['python', sys.argv[1]]))\n"
+    (tmp_path / "asks.py").write_text(f"import sys\nsys.path.append('site-packages')\n{asks}")
+    for module, found in (("speech2", "['--nproc-per-node', '1', 'main.py']"), ("text2", "None")):
+        (tmp_path / "main.py").write_text(f"import os, {module}.bin\n")
+        done = subprocess.run([sys.executable, "asks.py", "main.py"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.stdout.strip(), done.stderr) == (found, "")
 
 
 def test_a_program_that_imports_torch_has_devices_where_a_program_starts_it(tmp_path: Path) -> None:

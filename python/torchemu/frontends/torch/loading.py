@@ -6,6 +6,7 @@ same order. Loading takes no simulated time.
 
 from __future__ import annotations
 
+import collections
 import copy
 import random
 import types
@@ -22,6 +23,14 @@ from torch.utils.data._utils import worker as workers
 from torchemu import multiprocessing
 from torchemu.frontends.torch import device
 from torchemu.frontends.torch.session import Session
+
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+_CONTAINERS = (*_DICTS, list, set, collections.deque)
+_DRAWING = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
+"""Classes of what draws random numbers."""
+
+_MANY = 1000
+"""The number of elements above which a container's are its samples, and are shared by workers."""
 
 
 class _Worker:
@@ -102,23 +111,47 @@ def _start_method(loader: Any) -> str:
 
 
 def _copied(dataset: Any) -> Any:
-    """A worker's copy. Of a dataset that is asked by index, which may be large, it shares what attributes hold."""
+    """A worker's copy. Of a dataset that is asked by index, which may be large, it shares what is no container, no
+    generator of random numbers, and no further dataset."""
     try:
-        return copy.deepcopy(dataset) if isinstance(dataset, IterableDataset) else _shallow(dataset)
+        return copy.deepcopy(dataset) if isinstance(dataset, IterableDataset) else _shallow(dataset, {})
     except Exception:
         return dataset
 
 
-def _shallow(value: Any) -> Any:
-    """Copies a dataset with those that it is made of; anything else is returned as it is."""
-    if isinstance(value, list) and value and isinstance(value[0], Dataset):
-        return [_shallow(v) for v in value]
-    if not isinstance(value, Dataset):
-        return value
-    made = copy.copy(value)
-    for name, part in list(getattr(made, "__dict__", {}).items()):
-        made.__dict__[name] = _shallow(part)
-    return made
+def _shallow(value: Any, made: dict[int, Any]) -> Any:
+    """Copies a dataset with what it has of its own; anything else is returned as it is.
+
+    Args:
+        value: the dataset, or what is in it.
+        made: the copies by the ids of what they are copied from.
+    """
+    if id(value) in made:
+        return made[id(value)]
+    if isinstance(value, Dataset):
+        found = made[id(value)] = copy.copy(value)
+        parts = getattr(found, "__dict__", {})
+        parts.update({name: _shallow(part, made) for name, part in parts.items()})
+        return found
+    if type(value) in _CONTAINERS:
+        found = made[id(value)] = copy.copy(value)
+        _copy_parts(found, made)
+        return found
+    if isinstance(value, _DRAWING):
+        found = made[id(value)] = copy.deepcopy(value)
+        return found
+    return value
+
+
+def _copy_parts(container: Any, made: dict[int, Any]) -> None:
+    """Puts copies in place of what a container has, where that is not much."""
+    if len(container) > _MANY:
+        return
+    if isinstance(container, dict):
+        container.update({key: _shallow(part, made) for key, part in container.items()})
+    elif not isinstance(container, set):
+        for at, part in enumerate(container):
+            container[at] = _shallow(part, made)
 
 
 class WorkersIter(dataloader._BaseDataLoaderIter):

@@ -39,6 +39,7 @@ PACKAGES = ("megatron", "megatron_core", "transformer_engine", "deepspeed", "acc
 
 SETTING = (
     "ignite", "fairscale", "detectron2", "mmengine", "torchtitan", "torchtune", "composer", "colossalai", "yunchang",
+    "wandb", "mlflow", "swanlab",
 )  # fmt: skip
 """Packages of which only those are exchanged that functions set: what else is in their modules is filled by imports."""
 
@@ -132,13 +133,17 @@ class Variable:
         owner: the module, a class, a function or another object.
         name: its name.
         is_there: it has been there before any function has set it, so that other ranks begin with what it is.
+
+    Attributes:
+        noted: what it was when this was made.
     """
 
-    __slots__ = ("_first", "_get", "name", "owner")
+    __slots__ = ("_first", "_get", "name", "noted", "owner")
 
     def __init__(self, owner: Any, name: str, is_there: bool = True) -> None:
         self.owner, self.name, self._get = owner, name, vars(owner).get
-        self._first = _copied(self.value()) if is_there else _MISSING
+        self.noted = self.value()
+        self._first = _copied(self.noted) if is_there else _MISSING
 
     def value(self) -> Any:
         """Returns the present value."""
@@ -198,6 +203,23 @@ def _copied(value: Any) -> Any:
     return copy.copy(value) if type(value) in _COPIED else value
 
 
+def _is_of_code(value: Any) -> bool:
+    """Returns whether a value is a class or function, or has nothing but such, and is the same for all ranks so."""
+    if type(value) in _COPIED:
+        found = value.values() if isinstance(value, dict) else value
+        return bool(found) and all(map(_is_of_code, found))
+    return isinstance(value, type | types.FunctionType)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Returns whether two values are the same one, or are dicts, lists or sets that have the same."""
+    if type(one) is not type(other) or type(one) not in _COPIED:
+        return one is other
+    if isinstance(one, dict):
+        return _are_same([*one, *one.values()], [*other, *other.values()])
+    return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
 _lasting: dict[tuple[int, str], Variable | Constant] = {}
 """Variables of modules that stay loaded when a run ends, by what has them and their names."""
 
@@ -224,15 +246,36 @@ class Variables:
                 self._instances.append(variable)
 
     @contextlib.contextmanager
-    def loading(self) -> Iterator[None]:
-        """Gives all ranks the instances that are made while modules are loaded: variables of these hold them, too."""
+    def loading(self, module: types.ModuleType) -> Iterator[None]:
+        """Gives all ranks the instances that are made while a module is loaded: variables of it hold them, too. So it
+        does with the classes and functions that the module tells others of, as a process that loads it does, and with
+        what the module's own variables are in the end: modules that it imports may set some later."""
         before = [_copied(variable.value()) for variable in self._instances]
+        held = {id(variable): variable.value() for variable in self._all if isinstance(variable, Variable)}
         yield
         for variable, old in itertools.zip_longest(self._instances, before, fillvalue=_MISSING):
             assert isinstance(variable, Variable)
             more = singletons.added(variable.first() if old is _MISSING else old, variable.value())
             if more is not None:
                 self._give(variable, more)
+        for at, each in enumerate(self._all):
+            if not isinstance(each, Variable) or each.value() is held.get(id(each), each.noted):
+                continue
+            if each.owner is module or _is_of_code(each.value()):
+                self._tell(at, each)
+
+    def _tell(self, at: int, variable: Variable) -> None:
+        """Gives a variable its value for all ranks that have what they have begun with.
+
+        Args:
+            at: its place among all.
+            variable: the variable.
+        """
+        first, value = variable.first(), variable.value()
+        variable.begin_with(value)
+        for kept in self._kept.values():
+            if at < len(kept) and _are_same(kept[at], first):
+                kept[at] = variable.first()
 
     def _give(self, variable: Variable, more: Any) -> None:
         """Gives each rank an instance, or some, where it has none."""
@@ -462,7 +505,7 @@ def _executing(
         if package in _KNOWING_RANKS or not is_installed(self.path):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
             return
-        with first.noting(module.__name__), variables.loading(), registries.loading(module.__name__):
+        with first.noting(module.__name__), variables.loading(module), registries.loading(module.__name__):
             _bootstrap._call_with_frames_removed(exec, code, vars(module))
         if package not in PACKAGES:
             registries.note(module, code)

@@ -1,14 +1,16 @@
 """Classes of installed packages that have one instance in a process: a logger, say, which who asks for one is given.
 
 A package is loaded once, so its class would have one for all ranks. What such a class keeps its instances in, an
-attribute whose name says so, is known by name, and by what it holds at first: nothing.
+attribute whose name says so, is known by name, and by what it holds at first: nothing. So is a dict of the class that
+its methods make the ``__dict__`` of each instance.
 """
 
 from __future__ import annotations
 
+import dis
 import re
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 _NAME = re.compile("instance|singleton", re.IGNORECASE)
@@ -16,8 +18,21 @@ _EMPTY: tuple[Any, ...] = (None, {})
 
 
 def names_in(codes: Iterable[types.CodeType]) -> frozenset[str]:
-    """Returns the names in functions, of the code of each, that say that they are of instances."""
-    return frozenset(name for code in codes for name in code.co_names if _NAME.search(name))
+    """Returns the names in functions, of the code of each, that say that they are of instances, or that these share."""
+    found: set[str] = set()
+    for code in codes:
+        found.update(name for name in code.co_names if _NAME.search(name))
+        if "__dict__" in code.co_names:
+            found.update(_made_attributes(code))
+    return frozenset(found)
+
+
+def _made_attributes(code: types.CodeType) -> Iterator[str]:
+    """Yields the attributes that a function makes the attributes of an object: ``self.__dict__ = cls.state``."""
+    does = list(dis.get_instructions(code))
+    for read, _, stored in zip(does, does[1:], does[2:], strict=False):
+        if (read.opname, stored.opname, stored.argval) == ("LOAD_ATTR", "STORE_ATTR", "__dict__"):
+            yield read.argval
 
 
 def kept_by(classes: Sequence[type], names: frozenset[str]) -> list[tuple[type, str]]:

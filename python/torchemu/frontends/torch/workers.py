@@ -16,7 +16,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends.torch.session import Session
-from torchemu.runtime.process_futures import wait_beside_schedule
+from torchemu.runtime.process_futures import OfProcess, wait_beside_schedule
 
 _POOL = "concurrent.futures.thread"
 
@@ -42,18 +42,10 @@ class _Threading:
         return getattr(_of_rank("threading") or threading, name)
 
 
-class _OfProcess(_base.Future):
-    """A future of a pool of processes, whose result comes from a thread that is in no schedule."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._condition = threading.Condition()
-
-
 class _Futures:
     """The module of futures, as pools of processes have it."""
 
-    Future = _OfProcess
+    Future = OfProcess
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_base, name)

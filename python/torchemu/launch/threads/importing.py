@@ -46,6 +46,7 @@ def install(stack: contextlib.ExitStack, rules: Rules) -> None:
             made.install()
         return module
 
+    loops.install()
     replace(stack, builtins, "__import__", importing)
 
 

@@ -92,3 +92,39 @@ def test_methods_of_the_dataset_are_those_of_the_workers_copy():
     dataset = Opened()
     loader = DataLoader(dataset, 1, num_workers=2, worker_init_fn=dataset.open, collate_fn=dataset.close_batch)
     assert list(loader) == [([0], [0]), ([1], [1])] and not hasattr(dataset, "opened")
+
+
+class Keeping(Dataset):
+    """Opens what it reads once, by options that it uses up, and has generators and counts of its own."""
+
+    def __init__(self):
+        self.options = {"open": {"kind": "disk"}}
+        self.again, self.seen, self.counts = self.options["open"], set(), [[0], [0]]
+        self.rng, self.generator = np.random.default_rng(3), torch.Generator().manual_seed(4)
+        self.python = random.Random(5)
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        kind = self.options["open"].pop("kind", None)
+        self.seen.add(index)
+        self.counts[index % 2][0] += 1
+        drawn = self.rng.random(), torch.rand(1, generator=self.generator).item(), self.python.random()
+        return index, kind, self.again.get("kind"), sorted(self.seen), str(self.counts), *drawn
+
+
+def test_workers_have_copies_of_what_a_dataset_keeps():
+    """Each epoch begins with what the program's dataset has; loaders with processes are the oracle."""
+
+    def epochs(dataset):
+        loader = DataLoader(ConcatDataset([dataset]), None, num_workers=2, sampler=range(6))
+        return [list(loader), list(loader), list(loader.dataset)]
+
+    @one
+    def program():
+        found.extend(epochs(Keeping()))
+
+    found = []
+    program()
+    assert found == epochs(Keeping())

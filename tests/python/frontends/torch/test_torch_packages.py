@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib
 import os
 import random
 import sys
@@ -521,5 +522,147 @@ def test_classes_with_one_instance_have_one_for_each_rank(folder):
         assert one.Early.get() is spoken_early.early
         assert one.Timer() is spoken_early.timer
         dist.barrier()
+
+    program()
+
+
+ONE_STATE = """
+import torch.distributed as dist
+
+class Manager:
+    _shared_state = {}
+
+    def __new__(cls):
+        made = super().__new__(cls)
+        made.__dict__ = cls._shared_state
+        if not hasattr(made, "rank"):
+            made.rank = None
+        return made
+
+    @staticmethod
+    def initialize():
+        manager = Manager()
+        assert manager.rank is None
+        manager.rank = dist.get_rank()
+
+class Settings:
+    common = {}
+    others = {}
+
+    def __init__(self):
+        self.__dict__ = Settings.common
+        self.others[len(self.others)] = self
+"""
+
+
+def test_what_instances_have_in_common_is_a_ranks_own(folder):
+    """PhysicsNeMo makes its manager again and again, and all of them are one. What is only filled is shared."""
+    (folder / "spoken_common.py").write_text(ONE_STATE)
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        from spoken_common import Manager, Settings
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        Manager.initialize()
+        Settings().rank = rank
+        dist.barrier()
+        assert Manager().rank == Manager._shared_state["rank"] == Settings().rank == rank
+        dist.barrier()
+        assert len(Settings.others) == 6
+
+    program()
+    assert sys.modules["spoken_common"].Manager._shared_state == {}
+    sys.modules["spoken_common"].Settings.others.clear()
+    program()
+
+
+RUN_OF_ALL = """
+import wandb
+
+_service = None
+
+def init():
+    global _service
+    _service = object()
+    wandb.run = []
+    wandb.log = wandb.run.append
+"""
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow", "swanlab"])
+def test_the_run_that_a_tracker_logs_to_is_a_ranks_own(tmp_path, monkeypatch, name):
+    """Each process has one, and the service that it talks to; here stand-ins of their names have them."""
+    package = tmp_path / "site-packages" / name
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"from {name}.setup import init\nrun = log = None\n")
+    (package / "setup.py").write_text(RUN_OF_ALL.replace("wandb", name))
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        wandb, setup = importlib.import_module(name), importlib.import_module(f"{name}.setup")
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        assert wandb.run is None and setup._service is None
+        dist.barrier()
+        if rank != 1:
+            wandb.init()
+            wandb.log(rank)
+        dist.barrier()
+        assert wandb.run == (None if rank == 1 else [rank])
+        services = [None] * 3
+        dist.all_gather_object(services, id(setup._service))
+        assert len(set(services)) == 3
+
+    try:
+        program()
+        program()
+    finally:
+        for module in (name, f"{name}.setup"):
+            sys.modules.pop(module, None)
+
+
+TOLD = """
+import torch.distributed
+KINDS, kind, size = {int}, None, None
+
+def add(one):
+    global KINDS
+    KINDS = KINDS | {one}
+
+def set_kind(one, number=None):
+    global kind, size
+    kind, size = one, number
+"""
+
+
+def test_classes_that_modules_tell_others_of_as_they_are_loaded_are_all_ranks(folder):
+    """tensordict's are. What a rank has set stays its own, and so does what may depend on the rank."""
+    (folder / "spoken_kinds.py").write_text(TOLD)
+    (folder / "spoken_told.py").write_text(
+        "import os, spoken_kinds\nclass Told: pass\n"
+        "spoken_kinds.add(Told)\nspoken_kinds.set_kind(Told, os.environ['RANK'])\n"
+    )
+
+    @torchemu.distributed(world_size=3, torch="real")
+    def program():
+        import spoken_kinds
+
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        if rank == 2:
+            spoken_kinds.set_kind(str)
+        dist.barrier()
+        if rank == 0:
+            import spoken_told
+        dist.barrier()
+        assert spoken_kinds.size == ("0" if rank == 0 else None)
+        import spoken_told
+
+        told = spoken_told.Told
+        assert {int, told} == spoken_kinds.KINDS
+        assert spoken_kinds.kind is (str if rank == 2 else told)
 
     program()
