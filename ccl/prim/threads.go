@@ -411,18 +411,26 @@ func (k *checker) watched(p place) {
 	}
 }
 
-// unlike notes that a program waits for bytes to change: what it has found there is not what it looks for.
+// unlike notes that a program waits for bytes to change: what it has found there is not what it looks for, so that its last look
+// has taken nothing.
 func (k *checker) unlike(p place, by *Context) {
 	if k == nil {
 		return
 	}
+	var last *access
 	p.each(func(x *stretch[accesses]) {
 		for _, look := range x.of.others {
 			if look.loaded && look.isBy(by.job, by.block) {
 				look.vain = true
+				if last == nil || look.known.Knows(last.issue) {
+					last = look
+				}
 			}
 		}
 	})
+	if last != nil {
+		p.leaves(last.origin)
+	}
 }
 
 // changed says whether the bytes are no longer those that were seen.

@@ -3243,4 +3243,37 @@ for call in range(4):
     want = [sum(i + 100.0 * r + call + t for t in range(count(r, rank))) for r in range(world) for i in range(N)]
     assert out.tolist() == want, out.tolist()
 """,
+    "data with flags in words that a kernel has cleared": """
+@triton_dist.jit
+def clear(box, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(box + i, 0, mask=i < n)
+@triton_dist.jit
+def ll(x, box, out, seq, half, n, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    for q in range(1, W):
+        to = dl.symm_at(box, (me + q) % W) + (half * W + me) * n * 2
+        if t < n: st_v2_u32(to + t * 2, ld(x + t), seq)  #! *
+    for q in range(1, W):
+        r = (me + W - q) % W
+        if t < n:
+            place = box + (half * W + r) * n * 2 + t * 2
+            a, f = load_v2_u32(place)  #! *
+            while f != seq: a, f = load_v2_u32(place)  #- any flag
+            while f == 0: a, f = load_v2_u32(place)  #+ any flag  #! *
+            st(out + r * n + t, a)
+n = 8
+box = nvshmem_create_tensor((2 * world * n * 2,), torch.int32)
+clear[(1,)](box, 2 * world * n * 2, 256)
+nvshmem_barrier_all_on_stream()
+for seq in range(1, 5):
+    x = (torch.arange(n, dtype=torch.int32) + 100 * rank + seq).cuda()
+    out = torch.zeros(world * n, dtype=torch.int32).cuda()
+    half = seq % 2
+    half = 0  #+ one half
+    ll[(1,)](x, box, out, seq, half, n, world)
+    for r in range(world):
+        if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
+""",
 }
