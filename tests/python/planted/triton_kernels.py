@@ -3276,4 +3276,46 @@ for seq in range(1, 5):
     for r in range(world):
         if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
 """,
+    "counts to all ranks, added by each to its own, too": """
+@triton_dist.jit
+def push(x, out, words, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for r in range(W): tl.store(dl.symm_at(out, r) + me * N + i, tl.load(x + i))  #! *
+    __syncthreads()
+    sem: tl.constexpr = "release"
+    sem: tl.constexpr = "acq_rel"  #+ no wait for adding both ways
+    for r in range(1, W + 1): tl.atomic_add(dl.symm_at(words, (me + r) % W), 1, sem=sem, scope="sys")
+    if tid(0) == 0:
+        while ld_acquire(words, "sys") < W * call: pass  #- no wait, no wait for adding both ways
+    __syncthreads()
+N = 16
+words, out = cleared(1, torch.int64), sym(world * N)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    push[(1,)](torch.arange(N).cuda() * 1.0 + rank + call, out, words, call, N, world)
+    got = out.tolist()  #! *
+    nvshmem_barrier_all_on_stream()
+    assert got == [i + r + 1.0 * call for r in range(world) for i in range(N)]
+""",
+    "a word that is polled relaxed, and added to for what it tells": """
+@triton_dist.jit
+def push(x, out, words, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for r in range(W): tl.store(dl.symm_at(out, r) + me * N + i, tl.load(x + i))  #! *
+    __syncthreads()
+    if tid(0) == 0:
+        for r in range(W): atomic_add(dl.symm_at(words, r), 1, "sys", "release")
+        while ld(words, "sys", "relaxed") < W * call: pass  #- no wait
+        atomic_add(words, 0, "sys", "acquire")  #- no acquire
+    __syncthreads()
+    for r in range(W): tl.load(out + r * N + i)  #! *
+N = 16
+words, out = cleared(1, torch.int64), sym(world * N)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    push[(1,)](torch.arange(N).cuda() * 1.0 + rank + call, out, words, call, N, world)
+    nvshmem_barrier_all_on_stream()
+""",
 }

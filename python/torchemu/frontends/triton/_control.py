@@ -440,11 +440,12 @@ def check(condition: Any, text: Any = "") -> None:
         raise AssertionError(text)
 
 
-def drop() -> None:
-    """Notes that the program makes no use of what the exchange finds that comes now."""
+def dropped(operate: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Calls an atomic operation of which the program makes no use of what it finds."""
     program = running()
     if program is not None:
-        program.drops = True
+        program.drops = True  # not in a function of the kernel's that has the name
+    operate(*args, **kwargs)
 
 
 def as_data(words: tuple[int, ...], load: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -462,6 +463,7 @@ def enter() -> None:
     program = running()
     if program is None:
         return
+    program.drops = False
     frame = sys._getframe(1)
     if program.frame is None or not frame.f_code.co_filename.endswith(LIBRARIES):
         program.go_into(frame)
