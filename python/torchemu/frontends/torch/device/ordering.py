@@ -99,7 +99,7 @@ def touch_copy(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, 
 
 
 def was_read(rank: Context, name: str, tensor: torch.Tensor) -> None:
-    """Tells the core, or looks, whether what the host has read past the dispatcher was there; it has waited for its stream.
+    """Tells the core that the host, which has waited for its stream, has read a tensor past the dispatcher; or looks.
 
     Raises:
         RaceError: nothing orders it and another use of the same memory.
