@@ -3318,4 +3318,35 @@ for call in range(1, 3):
     push[(1,)](torch.arange(N).cuda() * 1.0 + rank + call, out, words, call, N, world)
     nvshmem_barrier_all_on_stream()
 """,
+    "stages of a pipeline in a grid, two counts each": """
+@triton_dist.jit
+def k(x, ring, full, empty, out, n, S: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    slots = S
+    slots = S - 1  #+ too few slots
+    if tl.program_id(0) == 0:
+        for t in range(n):
+            if tid(0) == 0:
+                while ld(empty + t % S, "gpu", "acquire") < t // S: pass  #- no empty wait
+            __syncthreads()  #- no sync before
+            tl.store(ring + t % slots * N + i, tl.load(x + t * N + i) * 2.0)  #! *
+            __syncthreads()  #- no sync after
+            if tid(0) == 0: atomic_add(full + t % S, 1, "gpu", "release")  #- relaxed full
+            if tid(0) == 0: atomic_add(full + t % S, 1, "gpu", "relaxed")  #+ relaxed full
+    else:
+        for t in range(n):
+            if tid(0) == 0:
+                while ld(full + t % S, "gpu", "acquire") < t // S + 1: pass  #- no full wait, old full  #! too few slots, no empty wait
+                while ld(full + t % S, "gpu", "acquire") < t // S: pass  #+ old full  #! old full
+            __syncthreads()
+            tl.store(out + t * N + i, tl.load(ring + t % slots * N + i) + 1.0)  #! *
+            __syncthreads()  #- released early
+            if tid(0) == 0: atomic_add(empty + t % S, 1, "gpu", "release")
+n, S, N = 10, 3, 32
+x, ring, out = torch.arange(n * N).cuda() * 1.0, torch.zeros(S * N).cuda(), torch.zeros(n * N).cuda()
+full, empty = torch.zeros(S, dtype=torch.int32).cuda(), torch.zeros(S, dtype=torch.int32).cuda()
+k[(2,)](x, ring, full, empty, out, n, S, N)
+torch.cuda.synchronize()
+assert out.tolist() == [2.0 * i + 1 for i in range(n * N)]
+""",
 }
