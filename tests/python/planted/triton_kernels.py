@@ -3336,8 +3336,9 @@ def k(x, ring, full, empty, out, n, S: tl.constexpr, N: tl.constexpr):
     else:
         for t in range(n):
             if tid(0) == 0:
-                while ld(full + t % S, "gpu", "acquire") < t // S + 1: pass  #- no full wait, old full  #! too few slots, no empty wait
-                while ld(full + t % S, "gpu", "acquire") < t // S: pass  #+ old full  #! old full
+                need = t // S + 1
+                need = t // S  #+ old full
+                while ld(full + t % S, "gpu", "acquire") < need: pass  #- no full wait  #! too few slots, no empty wait
             __syncthreads()
             tl.store(out + t * N + i, tl.load(ring + t % slots * N + i) + 1.0)  #! *
             __syncthreads()  #- released early
@@ -3348,5 +3349,51 @@ full, empty = torch.zeros(S, dtype=torch.int32).cuda(), torch.zeros(S, dtype=tor
 k[(2,)](x, ring, full, empty, out, n, S, N)
 torch.cuda.synchronize()
 assert out.tolist() == [2.0 * i + 1 for i in range(n * N)]
+""",
+    "rows as many as a word says": """
+@triton_dist.jit
+def send(x, box, words, n, peer, N: tl.constexpr):
+    i = tl.arange(0, N)
+    for t in range(n): tl.store(dl.symm_at(box, peer) + t * N + i, tl.load(x + t * N + i))
+    __syncthreads()
+    if tid(0) == 0: st(dl.symm_at(words, peer), n + 1, "sys", "release")  #! looked at once
+@triton_dist.jit
+def take(box, words, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = ld_acquire(words, "sys")  #! looked at once
+    while v == 0: v = ld_acquire(words, "sys")  #- looked at once
+    __syncthreads()
+    for t in range(v - 1): tl.store(out + t * N + i, tl.load(box + t * N + i))
+N = 8
+box, words, out = sym(4 * N), cleared(1, torch.int32), torch.zeros(4 * N).cuda()
+nvshmem_barrier_all_on_stream()
+send[(1,)](torch.ones(4 * N).cuda() * rank, box, words, 3, (rank + 1) % world, N)
+take[(1,)](box, words, out, N)
+torch.cuda.synchronize()
+nvshmem_barrier_all_on_stream()
+""",
+    "rows as many as a word says, of which another one tells": """
+@triton_dist.jit
+def send(x, box, words, n, peer, N: tl.constexpr):
+    i = tl.arange(0, N)
+    for t in range(n): tl.store(dl.symm_at(box, peer) + t * N + i, tl.load(x + t * N + i))  #! no wait
+    __syncthreads()
+    if tid(0) == 0: st(dl.symm_at(words, peer) + 1, n, "sys", "relaxed")  #! no wait
+    if tid(0) == 0: st(dl.symm_at(words, peer), 1, "sys", "release")
+@triton_dist.jit
+def take(box, words, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    if tid(0) == 0:
+        while ld_acquire(words, "sys") == 0: pass  #- no wait
+    __syncthreads()
+    n = ld(words + 1, "sys", "relaxed")  #! no wait
+    for t in range(n): tl.store(out + t * N + i, tl.load(box + t * N + i))  #! no wait
+N = 8
+box, words, out = sym(4 * N), cleared(2, torch.int32), torch.zeros(4 * N).cuda()
+nvshmem_barrier_all_on_stream()
+send[(1,)](torch.ones(4 * N).cuda() * rank, box, words, 3, (rank + 1) % world, N)
+take[(1,)](box, words, out, N)
+torch.cuda.synchronize()
+nvshmem_barrier_all_on_stream()
 """,
 }

@@ -15,6 +15,7 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._looked import note_bound
 from torchemu.frontends.triton._operators import bits
 from torchemu.frontends.triton._program import LIBRARIES, Block, NoLookError, current, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
@@ -325,6 +326,7 @@ class Range:
     def __init__(self, start: Any, stop: Any = None, step: Any = 1, **_: Any) -> None:
         if stop is None:
             start, stop = 0, start
+        note_bound(stop)
         self.start, self.stop, self.step = plain(start), plain(stop), plain(step)
 
     def bounds(self) -> tuple[tensor, tensor, tensor]:
