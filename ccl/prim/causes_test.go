@@ -117,6 +117,11 @@ func TestCauses(t *testing.T) {
 			c.FetchAdd(x.word(c.Rank(), 0), 1)
 			c.Wait(x.word(c.Rank(), 0), prim.GE, 3000)
 		}},
+		{"a circle, words cleared before", "nobody has signalled yet in window \"words\", and ranks 0, 1, 2 wait there", prim.Task{Threads: 32}, func(x *lab, c *prim.Context) {
+			c.Write("clear", x.word(c.Rank(), 0).Addr, make([]byte, 16), false)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+		}},
 		{"a signal with the value that is there", "a signal says nothing new: rank 0 waits at", prim.Task{}, func(x *lab, c *prim.Context) {
 			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Set, int64((c.Rank()+1)%3))
 			if c.Rank() == 0 {

@@ -279,7 +279,7 @@ func (m *Machine) skippedCause() string {
 		if x == nil || x.window == nil || x.window.meeting != nil || x.bytes == nil || x.isOfOne() {
 			continue
 		}
-		if len(x.window.signallers()) == 0 {
+		if x.lastBy() == nil && x.window.isSilent() {
 			if text := m.circleCause(x); text != "" {
 				return text
 			}
@@ -293,6 +293,16 @@ func (m *Machine) skippedCause() string {
 		}
 	}
 	return ""
+}
+
+// isSilent says whether no rank has signalled another one in the window: its own words it may have cleared.
+func (w *Window) isSilent() bool {
+	for _, rank := range w.Ranks {
+		if slices.ContainsFunc(w.on(rank).signallers, func(other int) bool { return other != rank }) {
+			return false
+		}
+	}
+	return true
 }
 
 // circleCause is that nobody has signalled in a window where several ranks wait.

@@ -194,8 +194,11 @@ func (p place) touchedBy(o *origin) {
 	p.region.touched[p.lo] = touch{o, p.load()}
 }
 
-// changedBy notes who has changed words of the region.
+// changedBy notes who has changed words of the region, but for hosts, which clear them.
 func (r *region) changedBy(o *origin) {
+	if o.job != nil && o.job.Host {
+		return
+	}
 	if rank := o.rank(); !slices.Contains(r.signallers, rank) {
 		r.signallers = append(r.signallers, rank)
 	}
