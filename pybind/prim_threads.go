@@ -192,6 +192,26 @@ func PrimShares(program int64, on bool) (err error) {
 	return err
 }
 
+// PrimHeedless is prim.Context.Heedless.
+func PrimHeedless(program int64, on bool) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Heedless(on)
+	}
+	return err
+}
+
+// PrimBounds is prim.Context.Bounds.
+func PrimBounds(program, wordAt int64, wordBytes int) (err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err == nil {
+		p.Bounds(host.Word(wordAt, wordBytes))
+	}
+	return err
+}
+
 // PrimDerives is prim.Context.Derives.
 func PrimDerives(program, wordAt int64, wordBytes int) (err error) {
 	defer host.Guard(&err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // barrierCause is a barrier to which a member does not come: it has ended, or is in another one.
@@ -292,6 +293,67 @@ func (m *Machine) silenceCause() string {
 			"a signal is missing, or goes somewhere else, or who is to send it waits too", x.lo, x.name, x.rank, x.by.rank(), x.by.site, also)
 	}
 	return ""
+}
+
+// idleCause is a wait for a word that another rank's last signal has left as it was.
+func (m *Machine) idleCause() string {
+	for _, c := range m.live {
+		x := c.word()
+		if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
+			continue
+		}
+		if last, found := x.signalled[x.lo]; found && last.idle && last.value == x.load() && last.by.rank() != x.by.rank() {
+			return fmt.Sprintf("a signal says nothing new: rank %d waits at %v for the word at +%d of %s on rank %d, and the %s of rank %d at %v has set that to %d, "+
+				"which it was before: the value is not the one that is waited for", x.by.rank(), x.by.site, x.lo, x.name, x.rank, last.by.what, last.by.rank(), last.by.site, last.value)
+		}
+	}
+	return ""
+}
+
+// crossedCause is that programs wait in a circle, each for a word that the next one has taken, as locks in different orders.
+func (m *Machine) crossedCause() string {
+	for _, c := range m.live {
+		circle := []*Context{c}
+		for d := m.holder(c); d != nil && len(circle) <= len(m.live); d = m.holder(d) {
+			if d == c && len(circle) > 1 {
+				return crossedText(circle)
+			}
+			circle = append(circle, d)
+		}
+	}
+	return ""
+}
+
+// taking are the operations by which programs take locks.
+var taking = []string{"compare_swap", "exchange", "tl.atomic_cas", "tl.atomic_xchg"}
+
+// holder is the program that has taken the word for which one waits, and that waits for a word, too; nil for none.
+func (m *Machine) holder(c *Context) *Context {
+	x := c.word()
+	if x == nil || x.window == nil || x.bytes == nil || x.window.meeting != nil {
+		return nil
+	}
+	by := x.lastBy()
+	if by == nil || !slices.Contains(taking, by.what) {
+		return nil
+	}
+	for _, d := range m.live {
+		if d.pe == by.pe && d.job == by.job && d.block == by.block && d.word() != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+func crossedText(circle []*Context) string {
+	parts := make([]string, len(circle))
+	for i, c := range circle {
+		x := c.word()
+		by := x.lastBy()
+		parts[i] = fmt.Sprintf("rank %d waits at %v for the word at +%d of %s on rank %d, which the %s of rank %d at %v has taken",
+			x.by.rank(), x.by.site, x.lo, x.name, x.rank, by.what, by.rank(), by.site)
+	}
+	return "programs wait for each other in a circle: " + strings.Join(parts, "; ") + ": all have to take their locks in one order"
 }
 
 // restCause is a wait for a word that has been changed, and that nobody is left to change: rather one of which the kernel has ended that

@@ -117,6 +117,39 @@ func TestCauses(t *testing.T) {
 			c.FetchAdd(x.word(c.Rank(), 0), 1)
 			c.Wait(x.word(c.Rank(), 0), prim.GE, 3000)
 		}},
+		{"a circle, words cleared before", "nobody has signalled yet in window \"words\", and ranks 0, 1, 2 wait there", prim.Task{Threads: 32}, func(x *lab, c *prim.Context) {
+			c.Write("clear", x.word(c.Rank(), 0).Addr, make([]byte, 16), false)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 1)
+		}},
+		{"a signal with the value that is there", "a signal says nothing new: rank 0 waits at", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Set, int64((c.Rank()+1)%3))
+			if c.Rank() == 0 {
+				c.Wait(x.word(0, 0), prim.EQ, 3)
+			}
+		}},
+		{"less of a word that has grown", "a wait for less of a word that has grown", prim.Task{}, func(x *lab, c *prim.Context) {
+			c.Signal(x.word((c.Rank()+1)%3, 0), prim.Add, 3)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 3)
+			c.Wait(x.word(c.Rank(), 0), prim.LE, 2)
+		}},
+		{"a lock that is looked at in a loop", "is as the compare_swap of rank 0 at", prim.Task{}, func(x *lab, c *prim.Context) {
+			if c.Rank() > 0 {
+				c.Pass(1 << 20)
+			}
+			for c.CompareSwap(x.word(0, 0), 0, 1) != 0 {
+			}
+		}},
+		{"locks in two orders", "programs wait for each other in a circle: rank 0 waits", prim.Task{}, func(x *lab, c *prim.Context) {
+			if c.Rank() == 2 {
+				return
+			}
+			for _, lock := range []int{c.Rank(), 1 - c.Rank()} {
+				for c.CompareSwap(x.word(2, lock), 0, 1) != 0 {
+				}
+				c.Pass(1 << 20)
+			}
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := newLab(t, 3, prim.Options{})

@@ -205,9 +205,10 @@ func (k *checker) torn(p place, o *origin) {
 	}
 }
 
-// take notes a look at the word as data with flags.
+// take notes a look at the word as data with flags. What the own rank has written there, and is over for who looks, is no
+// data that a flag tells of: the flags have been cleared.
 func (c *cell) take(by *origin) {
-	if c.version == 0 {
+	if w := c.last; c.version == 0 || w != nil && w.kind == writes && w.rank() == by.rank() && by.known.Knows(w.moment) {
 		return
 	}
 	for i := range c.taken {
@@ -219,6 +220,15 @@ func (c *cell) take(by *origin) {
 		}
 	}
 	c.taken = append(c.taken, consumption{by.pe, c.version, by})
+}
+
+// leaves notes that a look at data with flags has not taken them.
+func (p place) leaves(look *origin) {
+	for at := p.lo; at < p.hi; at++ {
+		if c := p.cells[at]; c != nil {
+			c.taken = slices.DeleteFunc(c.taken, func(x consumption) bool { return x.by == look })
+		}
+	}
 }
 
 // isTakenBy says whether a PE has taken the word as data with flags, as it is now.

@@ -280,8 +280,13 @@ func (a *access) repeats(write *access) bool {
 
 // reportDoubt says what an access relies on: a write before it, or a read.
 func (k *checker) reportDoubt(d *doubt, a, before *access) {
+	f := Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end()}
+	if before.kind == reads {
+		f.read = before
+	}
 	if d.loop != "" {
-		k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: d.inLoop(before)})
+		f.Missing = d.inLoop(before)
+		k.report(f)
 		return
 	}
 	how := "a word for each sender is missing, or the senders must know that the wait is over"
@@ -292,9 +297,10 @@ func (k *checker) reportDoubt(d *doubt, a, before *access) {
 	if d.unsure.rank() == d.instead.rank() && d.unsure.site == d.instead.site {
 		other = "another one of that line, of another time round,"
 	}
-	k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: fmt.Sprintf(
+	f.Missing = fmt.Sprintf(
 		"the wait for %v %d may be over without the signal of rank %d at %v, if %s comes first, and then the %s at %v may not %s: %s",
-		d.cmp, d.value, d.unsure.rank(), d.unsure.site, other, before.what, before.site, before.comesTo("have landed"), how)})
+		d.cmp, d.value, d.unsure.rank(), d.unsure.site, other, before.what, before.site, before.comesTo("have landed"), how)
+	k.report(f)
 }
 
 // comesTo is what becomes of an access: a read is over, a write is what the caller says.

@@ -175,8 +175,8 @@ func (m *Machine) Cause(later func(rank int) string) string {
 	launches := func() string { return m.launchCause(later) }
 	dispatch := func() string { return m.dispatchCause(later) }
 	for _, find := range []func() string{
-		m.overshotCause, m.groupCause, m.barrierCause, launches, m.otherRankCause, m.roleCause, dispatch, m.roomCause, m.gridCause,
-		m.endedCause, m.ownGridCause, m.skippedCause, m.rolesCause, m.otherWordCause, m.silenceCause, m.restCause,
+		m.overshotCause, m.groupCause, m.barrierCause, launches, m.idleCause, m.otherRankCause, m.roleCause, dispatch, m.roomCause,
+		m.gridCause, m.endedCause, m.ownGridCause, m.skippedCause, m.rolesCause, m.otherWordCause, m.silenceCause, m.crossedCause, m.restCause,
 	} {
 		if text := find(); text != "" {
 			return text
@@ -185,11 +185,19 @@ func (m *Machine) Cause(later func(rank int) string) string {
 	return ""
 }
 
-// overshotCause is a wait for equality with a word that is beyond.
+// overshotCause is a wait for equality with a word that is beyond, or for less of one.
 func (m *Machine) overshotCause() string {
 	for _, c := range m.live {
-		if x := c.word(); x != nil && x.cmp == EQ && x.bytes != nil && x.load() > x.value {
+		x := c.word()
+		if x == nil || x.bytes == nil || x.seen != nil || x.load() <= x.value {
+			continue
+		}
+		switch x.cmp {
+		case EQ:
 			return fmt.Sprintf("EQ wait overshot: the word at %v is %d, beyond %d; wait with GE, or reset it in order", x.start+Addr(x.lo), x.load(), x.value)
+		case LT, LE:
+			return fmt.Sprintf("a wait for less of a word that has grown: that at %v is %d, and rank %d waits at %v for it to be %v %d: the comparison is the wrong way round, "+
+				"or nobody resets the word", x.start+Addr(x.lo), x.load(), x.by.rank(), x.by.site, x.cmp, x.value)
 		}
 	}
 	return ""
@@ -271,7 +279,7 @@ func (m *Machine) skippedCause() string {
 		if x == nil || x.window == nil || x.window.meeting != nil || x.bytes == nil || x.isOfOne() {
 			continue
 		}
-		if len(x.window.signallers()) == 0 {
+		if x.lastBy() == nil && x.window.isSilent() {
 			if text := m.circleCause(x); text != "" {
 				return text
 			}
@@ -285,6 +293,16 @@ func (m *Machine) skippedCause() string {
 		}
 	}
 	return ""
+}
+
+// isSilent says whether no rank has signalled another one in the window: its own words it may have cleared.
+func (w *Window) isSilent() bool {
+	for _, rank := range w.Ranks {
+		if slices.ContainsFunc(w.on(rank).signallers, func(other int) bool { return other != rank }) {
+			return false
+		}
+	}
+	return true
 }
 
 // circleCause is that nobody has signalled in a window where several ranks wait.

@@ -43,10 +43,11 @@ func (a *access) end() end { return end{a.origin, a.lo, a.hi} }
 // Finding is something that the order of the program's operations does not rule out, though it should.
 type Finding struct {
 	Kind    Kind
-	Where   string // the memory
-	First   end    // in this run
-	Second  end    // its origin is nil when there is only one
-	Missing string // what would order them, in words
+	Where   string  // the memory
+	First   end     // in this run
+	Second  end     // its origin is nil when there is only one
+	Missing string  // what would order them, in words
+	read    *access // of a wait that other signals can satisfy: the read that may not be over then; nil for none
 }
 
 // String is the whole report, in lines.
@@ -124,13 +125,14 @@ func (p pair) turned() pair {
 }
 
 // explain drops what nobody has been told of yet: that a read found unwritten memory, when the finding is that the read
-// came too early.
+// came too early; and that a wait does not tell that a read is over, when the reader waits for nothing.
 func (m *Machine) explain(f Finding) {
 	if !f.HasSecond() {
 		return
 	}
 	news := slices.DeleteFunc(m.found[m.told:], func(x Finding) bool {
-		return x.Kind == UnwrittenRead && x.First.origin == f.First.origin
+		early := f.Kind == UnorderedRead && x.read != nil && x.read.site == f.Second.site && x.Second.site == f.First.site
+		return early || x.Kind == UnwrittenRead && x.First.origin == f.First.origin
 	})
 	m.found = m.found[:m.told+len(news)]
 }
@@ -205,7 +207,7 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return x.readKind(), text
 	}
 	if x.isReuse() {
-		return WindowReused, fmt.Sprintf("nothing tells rank %d that rank %d has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.rank(), a.rank())
+		return WindowReused, fmt.Sprintf("nothing tells %s that %s has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.among(a), a.among(b))
 	}
 	if a.pe != nil {
 		if l := a.untold(nil); l != nil {
@@ -213,6 +215,14 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		}
 	}
 	return plainKind(a, b), unled(a, b) + halfAtomic(a, b)
+}
+
+// among names who does it: the rank, or of two programs of one grid of a rank the program.
+func (a *access) among(other *access) string {
+	if a.job != nil && a.job == other.job && a.rank() == other.rank() && a.block != other.block {
+		return fmt.Sprintf("program %d of rank %d", a.block, a.rank())
+	}
+	return fmt.Sprintf("rank %d", a.rank())
 }
 
 // isAhead says whether it is of all threads of a program, of which some know that the other access is over.
@@ -237,7 +247,7 @@ func unled(a, b *access) string {
 	switch {
 	case areOfTwoStreams(a, b):
 		return fmt.Sprintf("nothing orders the two kernels, for they are on different streams of rank %d: the stream of the %s has to wait for that of "+
-			"the %s, by wait_stream() or an event", b.rank(), b.what, a.what)
+			"the %s, by wait_stream() or an event; or, where they are to run at once, the kernel for a signal of the other one", b.rank(), b.what, a.what)
 	case a.job != nil && a.job == b.job && a.rank() == b.rank() && a.block != b.block:
 		return fmt.Sprintf("no signal or barrier leads from the %s of program %d to the %s of program %d, two programs of one grid", a.what, a.block, b.what, b.block)
 	}

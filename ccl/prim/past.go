@@ -125,6 +125,29 @@ func (c *Context) sufficed(w Word, value int64) (*cell, *origin, []*state) {
 	return nil, nil, nil
 }
 
+// Bounds notes that the program goes through a loop as often as its last look at a word has found, with which it has compared
+// nothing: where it had not been told of the word's last change before it looked, it may find less in another run.
+func (c *Context) Bounds(w Word) {
+	k := c.machine().check
+	if k == nil {
+		return
+	}
+	p := c.wordAt(w)
+	list := p.cell().history()
+	if len(list) == 0 {
+		return
+	}
+	last := list[len(list)-1]
+	for _, g := range p.cell().glanced {
+		if g.pe != c.pe || g.job != c.job || last.isKnown(g.origin, g.known) {
+			continue
+		}
+		k.report(Finding{Kind: UnorderedRead, Where: p.at(p.lo), First: end{last.by, p.lo, p.hi}, Second: end{g.origin, p.lo, p.hi}, Missing: fmt.Sprintf(
+			"a loop has as many rounds as one look at the word has found, and nothing says before the look that the %s of rank %d has come: a wait, "+
+				"or a loop that looks until it has, is missing", last.by.what, last.by.rank())})
+	}
+}
+
 // lookedAt is what the checker knows of a word: the program's last look at it, and what it has been until then: a word
 // of another rank may have changed before the answer is there. The look is nil where there was none, or no checker is.
 func (c *Context) lookedAt(w Word) (*cell, *origin, []*state) {

@@ -332,3 +332,28 @@ func TestASignalOvertakesACopy(t *testing.T) {
 		}
 	}
 }
+
+// Where two programs of one grid reuse memory it is one of them that has to tell the other one.
+func TestReuseByProgramsOfAGrid(t *testing.T) {
+	x := newLab(t, 1, prim.Options{Check: true})
+	submit(t, x.Machine, prim.Task{Name: "refills", Workers: []int{0}, Blocks: 2, Kernel: func(c *prim.Context) error {
+		tile := c.Tile(0, n)
+		if c.Block() == 1 {
+			c.Wait(x.word(0, 0), prim.GE, 1)
+			c.Load(tile, x.at(0, 0))
+			c.PipeBarrier(prim.AllPipes)
+			return nil
+		}
+		for range 2 {
+			c.Fill(tile, 1)
+			c.PipeBarrier(prim.AllPipes)
+			c.Store(x.at(0, 0), tile)
+			c.PipeBarrier(prim.AllPipes)
+			c.Signal(x.word(0, 0), prim.Add, 1)
+			c.Pass(1 << 30)
+		}
+		return nil
+	}})
+	f := wantKind(t, x.Run(), prim.WindowReused)
+	wantReport(t, f, "nothing tells program 0 of rank 0 that program 1 of rank 0 has finished reading")
+}

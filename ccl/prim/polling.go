@@ -1,5 +1,7 @@
 package prim
 
+import "slices"
+
 // patience is how often a program may look at one word while no memory changes: more often than one does that gives up
 // by itself.
 const patience = 1 << 17
@@ -29,6 +31,16 @@ func (m *Machine) inVain(o *origin, p place, again func()) bool {
 	}
 	x.held = append(x.held, again)
 	return true
+}
+
+// spins says, for reports of deadlocks, for what a program waits of which an atomic operation is held that leaves the word as
+// it is: for the word to change.
+func (c *Context) spins(o *origin, p place) {
+	if c.blocked == nil {
+		return
+	}
+	x := &waiter{place: p, event: c.blocked.event, by: o, seen: slices.Clone(p.data()), why: "a loop around its " + o.what}
+	c.blocked.word, c.blocked.what = x, x.String
 }
 
 // changed takes the held looks again.

@@ -28,14 +28,15 @@ type Context struct {
 	result  int64     // of the last operation that waited for a value
 	err     error
 
-	seen    uint64 // what it has observed so far, for the search of states
-	fences  fences
-	derived *glance // of which it has made what it stores next in a word
-	derives Addr    // the word
-	some    bool    // not all of its threads do what it does now
-	roles   int     // how many branches of some of its threads it is in, of which others have a later one
-	shared  bool    // its threads have shared out the words that it changes now
-	apart   clock   // what all of its threads know, where some have heard more; else nil
+	seen     uint64 // what it has observed so far, for the search of states
+	fences   fences
+	derived  *glance // of which it has made what it stores next in a word
+	derives  Addr    // the word
+	some     bool    // not all of its threads do what it does now
+	roles    int     // how many branches of some of its threads it is in, of which others have a later one
+	shared   bool    // its threads have shared out the words that it changes now
+	heedless bool    // it makes no use of what its atomic operations find
+	apart    clock   // what all of its threads know, where some have heard more; else nil
 }
 
 // Event is the completion of an operation.

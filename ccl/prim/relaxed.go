@@ -77,13 +77,28 @@ func (c *Context) tell(s *message, use Use) {
 }
 
 // hear is what the program learns at once that has seen what others with such knowledge have made of a word: all of it, or
-// with a use that does not hear nothing.
+// with a use that does not hear nothing. Where it makes no use of what it has found, that is what it had seen before.
 func (c *Context) hear(o *origin, p place, use Use, knows clock) clock {
-	if c.machine().check == nil || use.hears() {
+	switch {
+	case c.machine().check == nil || use.hears() && !c.heedless:
 		return knows
+	case !c.heedless:
+		c.listen(o, p.cell(), use, knows)
+	case use.hears():
+		return c.overheard(p.cell())
 	}
-	c.listen(o, p.cell(), use, knows)
 	return nil
+}
+
+// overheard is what looks at a word would have told that have heard nothing yet.
+func (c *Context) overheard(cell *cell) clock {
+	var knows clock
+	for _, l := range c.fences.looks {
+		if l.cell == cell {
+			knows.Join(l.left)
+		}
+	}
+	return knows
 }
 
 // listen keeps for the next fence what a look has not heard.

@@ -136,6 +136,7 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 		s.word.save(value)
 		m.wake(s.word)
 	} else if m.inVain(o, s.word, func() { m.apply(s, o, at, knows) }) {
+		o.pe.program.spins(o, s.word)
 		return
 	}
 	if s.reply != nil {
@@ -155,6 +156,7 @@ type signalled struct {
 	by    *origin
 	value int64
 	mixed bool // ranks have signalled the word, and not one
+	idle  bool // it was so before
 }
 
 // signalledBy notes whose signals have come, for reports of deadlocks.
@@ -165,7 +167,7 @@ func (p place) signalledBy(o *origin, value int64) {
 		p.region.signalled = map[int]signalled{}
 	}
 	last, found := p.region.signalled[p.lo]
-	p.region.signalled[p.lo] = signalled{o, value, last.mixed || found && last.by.rank() != o.rank()}
+	p.region.signalled[p.lo] = signalled{o, value, last.mixed || found && last.by.rank() != o.rank(), value == p.load()}
 }
 
 // touch is what a change without a signal has left in a word.
@@ -192,8 +194,11 @@ func (p place) touchedBy(o *origin) {
 	p.region.touched[p.lo] = touch{o, p.load()}
 }
 
-// changedBy notes who has changed words of the region.
+// changedBy notes who has changed words of the region, but for hosts, which clear them.
 func (r *region) changedBy(o *origin) {
+	if o.job != nil && o.job.Host {
+		return
+	}
 	if rank := o.rank(); !slices.Contains(r.signallers, rank) {
 		r.signallers = append(r.signallers, rank)
 	}

@@ -26,6 +26,8 @@ type Task struct {
 	Failed func(c *Context, err error)
 	// Beside says that the task needs not wait for others of its worker: as kernels do that are on different streams.
 	Beside bool
+	// Host says that the task does what its worker's host does with memory: for reports of deadlocks, it signals nobody.
+	Host bool
 	// Threads are those of each program. Where they are given, a PE holds as many programs as [Resident] says, and the
 	// others start when one has ended, in their order.
 	Threads int

@@ -146,6 +146,10 @@ func (c *Context) Roles(on bool) {
 // threads: what they have done one of them may tell of after the next [Context.Meet] only.
 func (c *Context) Shares(on bool) { c.shared = on }
 
+// Heedless says whether from now on the program makes no use of what its atomic operations find: in another run that may be
+// there before what others have told by the words, so that they tell it nothing.
+func (c *Context) Heedless(on bool) { c.heedless = on }
+
 // joined notes that the program has heard something. Where all threads have, they have waited for each other, as far as
 // the checker knows.
 func (c *Context) joined(knows clock) {
@@ -176,10 +180,9 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 	c.usedBy(a.pe)
 	k.unset(p, a.origin, knows)
 	k.narrowed(p, c, a.origin)
-	switch use {
-	case Atomic, Acquires:
+	if use.hears() {
 		after.Join(c.used(p, a.origin, knows))
-	default:
+	} else if !by.heedless {
 		by.listen(a.origin, c, use, c.clock)
 	}
 	a.idle = p.isWord() && !p.turned(c)
@@ -190,7 +193,10 @@ func (k *checker) change(p place, a *access, use Use, knows clock, by *Context) 
 	}
 	c.clock = k.union(c.clock.Clone(), tells)
 	k.changed(p, a, c)
-	if use.hears() {
+	switch {
+	case by.heedless:
+		after = k.union(knows.Clone(), by.hear(a.origin, p, use, after))
+	case use.hears():
 		c.lookedBy(a.origin)
 		a.pe.settledBy(c.clock)
 	}
@@ -411,18 +417,26 @@ func (k *checker) watched(p place) {
 	}
 }
 
-// unlike notes that a program waits for bytes to change: what it has found there is not what it looks for.
+// unlike notes that a program waits for bytes to change: what it has found there is not what it looks for, so that its last look
+// has taken nothing.
 func (k *checker) unlike(p place, by *Context) {
 	if k == nil {
 		return
 	}
+	var last *access
 	p.each(func(x *stretch[accesses]) {
 		for _, look := range x.of.others {
 			if look.loaded && look.isBy(by.job, by.block) {
 				look.vain = true
+				if last == nil || look.known.Knows(last.issue) {
+					last = look
+				}
 			}
 		}
 	})
+	if last != nil {
+		p.leaves(last.origin)
+	}
 }
 
 // changed says whether the bytes are no longer those that were seen.

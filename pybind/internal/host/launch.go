@@ -68,7 +68,7 @@ func LaunchPutOff(machine, stream int64, name string) (handle int64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	l := &Launch{machine: m, stream: s.Object, task: prim.Task{Name: name, Blocks: 1, Beside: true}}
+	l := &Launch{machine: m, stream: s.Object, task: prim.Task{Name: name, Blocks: 1, Beside: true, Host: true}}
 	return m.put(l, torchemu.Program{Name: name, Apart: true, Paid: true})
 }
 
@@ -177,10 +177,10 @@ func (m *Machine) standing(j *prim.Job) torchemu.Standing {
 	return torchemu.Standing{On: " " + strings.Join(j.Standing(), "; and "), Cause: m.Cause(m.later)}
 }
 
-// later names a launch that is on a stream of a rank and has not started.
+// later names a kernel that is on a stream of a rank and has not started.
 func (m *Machine) later(rank int) string {
 	for _, a := range m.active {
-		if l, ok := a.(*Launch); ok && l.job == nil && l.stream.Rank().ID == rank {
+		if l, ok := a.(*Launch); ok && l.job == nil && !l.task.Host && l.stream.Rank().ID == rank {
 			return l.task.Name
 		}
 	}

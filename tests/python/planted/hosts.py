@@ -429,6 +429,16 @@ for i in range(2):
     cur.synchronize()  #- no synchronize
 print(x.sum())
 """,
+    "a list of what another stream writes": """
+x = torch.ones(64, device=d)
+s.wait_stream(cur)
+with torch.cuda.stream(s):
+    x.mul_(2)  #! no wait
+cur.wait_stream(s)  #- no wait
+y = x.tolist()  #! no wait
+torch.cuda.synchronize()
+print(y[0])
+""",
     "memory that is not pinned": """
 h, x = torch.zeros(64), torch.zeros(2, 64, device=d)
 for i in range(2):

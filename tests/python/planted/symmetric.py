@@ -347,4 +347,19 @@ for step in range(4):
     graph.replay()
     check(out, sum(value(r, B, step) for r in range(world)))
 """,
+    "lists of what peers have stored": """
+@triton.jit
+def push(x, bufs, rank: tl.constexpr, B: tl.constexpr):
+    i = tl.arange(0, B)
+    to = tl.load(bufs.to(tl.pointer_type(tl.uint64)) + tl.program_id(0)).to(tl.pointer_type(tl.float32)) + rank * B
+    tl.store(to + i, tl.load(x + i))  #! *
+B = 16
+buf, hdl = met(world * B)
+for call in range(3):
+    push[(world,)](value(rank, B, call).cuda(), hdl.buffer_ptrs_dev, rank, B)
+    hdl.barrier()  #- no barrier before
+    got = buf.tolist()  #! *
+    hdl.barrier()  #- no barrier after
+    assert got == torch.cat([value(r, B, call) for r in range(world)]).tolist()
+""",
 }

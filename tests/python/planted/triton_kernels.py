@@ -3243,4 +3243,157 @@ for call in range(4):
     want = [sum(i + 100.0 * r + call + t for t in range(count(r, rank))) for r in range(world) for i in range(N)]
     assert out.tolist() == want, out.tolist()
 """,
+    "data with flags in words that a kernel has cleared": """
+@triton_dist.jit
+def clear(box, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(box + i, 0, mask=i < n)
+@triton_dist.jit
+def ll(x, box, out, seq, half, n, W: tl.constexpr):
+    me = dl.rank()
+    t = tid(0)
+    for q in range(1, W):
+        to = dl.symm_at(box, (me + q) % W) + (half * W + me) * n * 2
+        if t < n: st_v2_u32(to + t * 2, ld(x + t), seq)  #! *
+    for q in range(1, W):
+        r = (me + W - q) % W
+        if t < n:
+            place = box + (half * W + r) * n * 2 + t * 2
+            a, f = load_v2_u32(place)  #! *
+            while f != seq: a, f = load_v2_u32(place)  #- any flag
+            while f == 0: a, f = load_v2_u32(place)  #+ any flag  #! *
+            st(out + r * n + t, a)
+n = 8
+box = nvshmem_create_tensor((2 * world * n * 2,), torch.int32)
+clear[(1,)](box, 2 * world * n * 2, 256)
+nvshmem_barrier_all_on_stream()
+for seq in range(1, 5):
+    x = (torch.arange(n, dtype=torch.int32) + 100 * rank + seq).cuda()
+    out = torch.zeros(world * n, dtype=torch.int32).cuda()
+    half = seq % 2
+    half = 0  #+ one half
+    ll[(1,)](x, box, out, seq, half, n, world)
+    for r in range(world):
+        if r != rank: assert out[r * n:(r + 1) * n].tolist() == [i + 100 * r + seq for i in range(n)]
+""",
+    "counts to all ranks, added by each to its own, too": """
+@triton_dist.jit
+def push(x, out, words, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for r in range(W): tl.store(dl.symm_at(out, r) + me * N + i, tl.load(x + i))  #! *
+    __syncthreads()
+    sem: tl.constexpr = "release"
+    sem: tl.constexpr = "acq_rel"  #+ no wait for adding both ways
+    for r in range(1, W + 1): tl.atomic_add(dl.symm_at(words, (me + r) % W), 1, sem=sem, scope="sys")
+    if tid(0) == 0:
+        while ld_acquire(words, "sys") < W * call: pass  #- no wait, no wait for adding both ways
+    __syncthreads()
+N = 16
+words, out = cleared(1, torch.int64), sym(world * N)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    push[(1,)](torch.arange(N).cuda() * 1.0 + rank + call, out, words, call, N, world)
+    got = out.tolist()  #! *
+    nvshmem_barrier_all_on_stream()
+    assert got == [i + r + 1.0 * call for r in range(world) for i in range(N)]
+""",
+    "a word that is polled relaxed, and added to for what it tells": """
+@triton_dist.jit
+def push(x, out, words, call, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for r in range(W): tl.store(dl.symm_at(out, r) + me * N + i, tl.load(x + i))  #! *
+    __syncthreads()
+    if tid(0) == 0:
+        for r in range(W): atomic_add(dl.symm_at(words, r), 1, "sys", "release")
+        while ld(words, "sys", "relaxed") < W * call: pass  #- no wait
+        atomic_add(words, 0, "sys", "acquire")  #- no acquire
+    __syncthreads()
+    for r in range(W): tl.load(out + r * N + i)  #! *
+N = 16
+words, out = cleared(1, torch.int64), sym(world * N)
+nvshmem_barrier_all_on_stream()
+for call in range(1, 3):
+    push[(1,)](torch.arange(N).cuda() * 1.0 + rank + call, out, words, call, N, world)
+    nvshmem_barrier_all_on_stream()
+""",
+    "stages of a pipeline in a grid, two counts each": """
+@triton_dist.jit
+def k(x, ring, full, empty, out, n, S: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    slots = S
+    slots = S - 1  #+ too few slots
+    if tl.program_id(0) == 0:
+        for t in range(n):
+            if tid(0) == 0:
+                while ld(empty + t % S, "gpu", "acquire") < t // S: pass  #- no empty wait
+            __syncthreads()  #- no sync before
+            tl.store(ring + t % slots * N + i, tl.load(x + t * N + i) * 2.0)  #! *
+            __syncthreads()  #- no sync after
+            if tid(0) == 0: atomic_add(full + t % S, 1, "gpu", "release")  #- relaxed full
+            if tid(0) == 0: atomic_add(full + t % S, 1, "gpu", "relaxed")  #+ relaxed full
+    else:
+        for t in range(n):
+            if tid(0) == 0:
+                need = t // S + 1
+                need = t // S  #+ old full
+                while ld(full + t % S, "gpu", "acquire") < need: pass  #- no full wait  #! too few slots, no empty wait
+            __syncthreads()
+            tl.store(out + t * N + i, tl.load(ring + t % slots * N + i) + 1.0)  #! *
+            __syncthreads()  #- released early
+            if tid(0) == 0: atomic_add(empty + t % S, 1, "gpu", "release")
+n, S, N = 10, 3, 32
+x, ring, out = torch.arange(n * N).cuda() * 1.0, torch.zeros(S * N).cuda(), torch.zeros(n * N).cuda()
+full, empty = torch.zeros(S, dtype=torch.int32).cuda(), torch.zeros(S, dtype=torch.int32).cuda()
+k[(2,)](x, ring, full, empty, out, n, S, N)
+torch.cuda.synchronize()
+assert out.tolist() == [2.0 * i + 1 for i in range(n * N)]
+""",
+    "rows as many as a word says": """
+@triton_dist.jit
+def send(x, box, words, n, peer, N: tl.constexpr):
+    i = tl.arange(0, N)
+    for t in range(n): tl.store(dl.symm_at(box, peer) + t * N + i, tl.load(x + t * N + i))
+    __syncthreads()
+    if tid(0) == 0: st(dl.symm_at(words, peer), n + 1, "sys", "release")  #! looked at once
+@triton_dist.jit
+def take(box, words, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = ld_acquire(words, "sys")  #! looked at once
+    while v == 0: v = ld_acquire(words, "sys")  #- looked at once
+    __syncthreads()
+    for t in range(v - 1): tl.store(out + t * N + i, tl.load(box + t * N + i))
+N = 8
+box, words, out = sym(4 * N), cleared(1, torch.int32), torch.zeros(4 * N).cuda()
+nvshmem_barrier_all_on_stream()
+send[(1,)](torch.ones(4 * N).cuda() * rank, box, words, 3, (rank + 1) % world, N)
+take[(1,)](box, words, out, N)
+torch.cuda.synchronize()
+nvshmem_barrier_all_on_stream()
+""",
+    "rows as many as a word says, of which another one tells": """
+@triton_dist.jit
+def send(x, box, words, n, peer, N: tl.constexpr):
+    i = tl.arange(0, N)
+    for t in range(n): tl.store(dl.symm_at(box, peer) + t * N + i, tl.load(x + t * N + i))  #! no wait
+    __syncthreads()
+    if tid(0) == 0: st(dl.symm_at(words, peer) + 1, n, "sys", "relaxed")  #! no wait
+    if tid(0) == 0: st(dl.symm_at(words, peer), 1, "sys", "release")
+@triton_dist.jit
+def take(box, words, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    if tid(0) == 0:
+        while ld_acquire(words, "sys") == 0: pass  #- no wait
+    __syncthreads()
+    n = ld(words + 1, "sys", "relaxed")  #! no wait
+    for t in range(n): tl.store(out + t * N + i, tl.load(box + t * N + i))  #! no wait
+N = 8
+box, words, out = sym(4 * N), cleared(2, torch.int32), torch.zeros(4 * N).cuda()
+nvshmem_barrier_all_on_stream()
+send[(1,)](torch.ones(4 * N).cuda() * rank, box, words, 3, (rank + 1) % world, N)
+take[(1,)](box, words, out, N)
+torch.cuda.synchronize()
+nvshmem_barrier_all_on_stream()
+""",
 }

@@ -15,6 +15,7 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._looked import note_bound
 from torchemu.frontends.triton._operators import bits
 from torchemu.frontends.triton._program import LIBRARIES, Block, NoLookError, current, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
@@ -325,6 +326,7 @@ class Range:
     def __init__(self, start: Any, stop: Any = None, step: Any = 1, **_: Any) -> None:
         if stop is None:
             start, stop = 0, start
+        note_bound(stop)
         self.start, self.stop, self.step = plain(start), plain(stop), plain(step)
 
     def bounds(self) -> tuple[tensor, tensor, tensor]:
@@ -440,11 +442,12 @@ def check(condition: Any, text: Any = "") -> None:
         raise AssertionError(text)
 
 
-def drop() -> None:
-    """Notes that the program makes no use of what the exchange finds that comes now."""
+def dropped(operate: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Calls an atomic operation of which the program makes no use of what it finds."""
     program = running()
     if program is not None:
-        program.drops = True
+        program.drops = True  # not in a function of the kernel's that has the name
+    operate(*args, **kwargs)
 
 
 def as_data(words: tuple[int, ...], load: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -462,6 +465,7 @@ def enter() -> None:
     program = running()
     if program is None:
         return
+    program.drops = False
     frame = sys._getframe(1)
     if program.frame is None or not frame.f_code.co_filename.endswith(LIBRARIES):
         program.go_into(frame)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.triton._program import Block
+from torchemu.frontends.triton._program import Block, current
 from torchemu.frontends.triton._values import tensor
 
 
@@ -22,16 +22,18 @@ class Look:
     """A look at a word.
 
     Attributes:
-        address: the word's.
+        address, size: the word's.
+        repeated: it is in a loop that may look again.
         decided: the program has compared what it has found, or what it has made of that.
         tests: the result of each comparison of what it has found, and what that would be for another value.
         made: it has compared what it has made of it.
     """
 
-    __slots__ = ("address", "decided", "made", "tests")
+    __slots__ = ("address", "decided", "made", "repeated", "size", "tests")
 
-    def __init__(self, address: int) -> None:
-        self.address, self.decided, self.made = address, False, False
+    def __init__(self, address: int, size: int, repeated: bool) -> None:
+        self.address, self.size, self.repeated = address, size, repeated
+        self.decided, self.made = False, False
         self.tests: list[tuple[np.ndarray, Callable[[int], np.ndarray]]] = []
 
     def goes_on_alike(self, value: int) -> bool:
@@ -99,8 +101,16 @@ def looked(program: Block, value: tensor, flat: np.ndarray) -> tensor:
     """Returns what a program has found at addresses, as a value that has been looked up where that is one word."""
     if program.supposed is not None or len(flat) == 0 or (flat != flat[0]).any():
         return value
-    look = program.looked[int(flat[0])] = Look(int(flat[0]))
+    look = program.looked[int(flat[0])] = Look(int(flat[0]), value.dtype.itemsize, program.loops > 0)
     return Looked(value, look, True)
+
+
+def note_bound(value: Any) -> None:
+    """Tells the checker of a loop that has as many rounds as one look at a word has found."""
+    if type(value) is Looked and value.look.size in (4, 8) and not value.look.decided and not value.look.repeated:
+        program = current()
+        program.flush()
+        go.PrimBounds(program.handle, value.look.address, value.look.size)
 
 
 def note_update(program: Block, value: Any, flat: np.ndarray, size: int, exchanges: bool = False) -> None:

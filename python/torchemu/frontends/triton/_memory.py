@@ -225,13 +225,13 @@ def atomic(name: str, pointer: Any, values: Sequence[Any], mask: Any, sem: Any, 
         for v in given
     ]
     out = np.zeros(shape, kind.numpy)
+    drops, program.drops = program.drops, False
     if name == "xchg":
-        note_update(program, values[0], flat, kind.itemsize, not program.drops)
-        program.drops = False
+        note_update(program, values[0], flat, kind.itemsize, not drops)
     for address in flat.tolist() if program.looked else ():
         program.looked.pop(address, None)  # what an atomic operation finds counts from now on
     if flat.size and (p.shape or p.lanes or program.active().any()):
-        with program.hearing():
+        with program.hearing(), program.heedless(drops):
             old = changed_words(program, name, flat, [np.ravel(v) for v in each], kind, bool(p.shape), use)
         out[keep if keep is not None and shape else ...] = old.reshape(shape if keep is None else -1 if shape else ())
     return tensor(out if shape else out[()], kind, p.lanes)

@@ -173,7 +173,7 @@ class Block(Program):
         self.parts = launch.parts
         self.rates = launch.rates
         self.checks = launch.checks
-        self.drops = False  # what the next exchange finds is not used
+        self.drops = False  # what the next atomic operation finds is not used
         self.data_words: tuple[int, ...] = ()  # those of the load that is called which have no flag beside them
         self.looked: dict[int, Any] = {}  # the last look at each word that no atomic operation has come after
         self.account = _clock.Account()
@@ -333,6 +333,10 @@ class Block(Program):
         """Returns a context in which the program's threads, if all take part, have shared out the words of peers that
         it changes."""
         return self._telling(go.PrimShares) if threads and self.checks else _ALL
+
+    def heedless(self, drops: bool) -> AbstractContextManager[object]:
+        """Returns a context in which the program, if it drops what atomic operations find, hears nothing by them."""
+        return self._telling(go.PrimHeedless) if drops and self.checks else _ALL
 
     @contextmanager
     def _telling(self, switch: Callable[[int, bool], object]) -> Iterator[None]:

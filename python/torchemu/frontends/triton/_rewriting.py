@@ -286,12 +286,14 @@ class _Body(ast.NodeTransformer):
         return ast.Expr(value=_control_call("check", *[self.visit(p) for p in parts]))
 
     def visit_Expr(self, node: ast.Expr) -> Any:
-        """Notes of an exchange that what it finds is not used."""
-        statement = ast.Expr(value=self.visit(node.value))
+        """Notes of an atomic operation that what it finds is not used."""
+        value = self.visit(node.value)
         called = node.value.func if isinstance(node.value, ast.Call) else None
-        if not isinstance(called, ast.Attribute) or called.attr != "atomic_xchg":
-            return statement
-        return [ast.Expr(value=_control_call("drop")), statement]
+        name = getattr(called, "attr", getattr(called, "id", ""))
+        if name.startswith("atomic_") and isinstance(value, ast.Call):
+            value.args[:0] = [value.func]
+            value.func = _attribute(_CONTROL, "dropped")
+        return ast.Expr(value=value)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Makes numbers values, and says which words of a load have no flag beside them."""

@@ -170,9 +170,9 @@ def test_devices_may_have_a_backend_and_an_order_of_their_own():
     """A thread saves a checkpoint while the training goes on: the host's collectives are others."""
     rank = begin("cpu:gloo,cuda:nccl")
     on_host, on_device = torch.full((2,), float(rank)), torch.full((2,), 10.0 * rank, device="cuda")
-    for tensor in (on_host, on_device) if rank % 2 else (on_device, on_host):
-        dist.all_reduce(tensor, async_op=True)
-    dist.barrier()
+    tensors = (on_host, on_device) if rank % 2 else (on_device, on_host)
+    for work in [dist.all_reduce(tensor, async_op=True) for tensor in tensors]:
+        work.wait()
     assert on_host.tolist() == [6.0, 6.0] and on_device.tolist() == [60.0, 60.0]
     from torch.distributed.fsdp import fully_shard
 

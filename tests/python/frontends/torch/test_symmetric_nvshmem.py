@@ -90,6 +90,7 @@ def test_parts_are_put_to_the_beginning():
         ops.nvshmem_put(tensor[3:], 1)
     dist.barrier()
     assert tensor.tolist() == [[0, 0, 0, 100, 101, 102], [100, 101, 102, 200, 201, 202]][rank]
+    dist.barrier()
     if rank == 0:
         ops.nvshmem_get(tensor[3:5], 1)
         ops.nvshmem_put_with_signal(tensor[5:], handle.get_signal_pad(0), 1, 1)

@@ -56,3 +56,24 @@ def test_a_signal_that_goes_to_another_rank_is_named(tmp_path: Path) -> None:
         rf"likely cause: a signal has gone to another rank: rank 1 waits at program\.py:\d+ for {word}, {sent}", said
     )
     assert status and found, said
+
+
+CIRCLE = """
+@triton.jit
+def meet_late(pads, pad, to, rank: tl.constexpr):
+    while tl.atomic_add(pad, 0, sem="acquire", scope="sys") == 0: pass
+    tl.atomic_add(tl.load(pads.to(tl.pointer_type(tl.uint64)) + to).to(tl.pointer_type(tl.uint32)), 1, scope="sys")
+t, hdl = met(8)
+pad = hdl.get_signal_pad(rank, dtype=torch.uint32)
+pad.zero_()
+hdl.barrier(channel=7)
+meet_late[(1,)](hdl.signal_pad_ptrs_dev, pad, (rank + 1) % world, rank)
+t.fill_(1)
+t.cpu()
+"""
+
+
+def test_what_hosts_have_put_off_is_not_what_sends(tmp_path: Path) -> None:
+    status, said = run(tmp_path, symmetric.BEGIN + CIRCLE)
+    assert status and "separate dispatches" not in said, said
+    assert re.search(r"likely cause: .*they wait for each other in a circle", said), said

@@ -227,7 +227,7 @@ def test_what_cannot_be_called():
         rpc.rpc_sync("nobody", same, (1,))
     with pytest.raises(RuntimeError, match="could not find destination id 7"):
         rpc.rpc_sync(7, same, (1,))
-    with pytest.raises(AttributeError, match="Can't pickle local object"):
+    with pytest.raises(AttributeError, match=r"(pickle|get) local object"):
         rpc.rpc_sync("w1", lambda: 1)
     with pytest.raises(TypeError, match="function should be callable"):
         rpc.rpc_sync("w1", 3)

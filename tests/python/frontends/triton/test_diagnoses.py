@@ -334,7 +334,10 @@ def test_two_programs_of_a_grid_and_two_streams() -> None:
     run(1, program(64, 1))
     text = failure(1, program(32, 1))
     assert "of program 0 to the tl." in text and "of program 1, two programs of one grid" in text
-    assert "the two kernels, for they are on different streams of rank 0" in failure(1, program(64, 2))
+    text = failure(1, program(64, 2))
+    text = failure(1, program(64, 2))
+    assert "the two kernels, for they are on different streams of rank 0" in text
+    assert "the kernel for a signal of the other one" in text
 
 
 @triton.jit

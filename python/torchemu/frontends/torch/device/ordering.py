@@ -98,6 +98,20 @@ def touch_copy(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, 
     _tell(rank, "to" if made else "copy_", _kept(reads), _kept([target]), not late)
 
 
+def was_read(rank: Context, name: str, tensor: torch.Tensor) -> None:
+    """Tells the core that the host, which has waited for its stream, has read a tensor past the dispatcher; or looks.
+
+    Raises:
+        RaceError: nothing orders it and another use of the same memory.
+    """
+    if torch._C._current_graph_task_id() != -1:
+        return
+    if rank.world.ordered:
+        _tell(rank, name, _kept([tensor]), [], True)
+    else:
+        look(rank, name, [tensor])
+
+
 def overwrote(rank: Context, name: str, target: torch.Tensor) -> None:
     """Notes, or tells the core, what a graph that is put on the stream again writes into memory of its own.
 

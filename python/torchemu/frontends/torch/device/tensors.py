@@ -296,10 +296,10 @@ def _looking(read: Callable[..., Any]) -> Callable[..., Any]:
 def _tolist(self: torch.Tensor) -> Any:
     """Tensor.tolist."""
     if places.is_simulated(self.device):
-        if _raw_is_meta(self):
+        if _raw_is_meta(self) or device_program_memory.is_live([self]):
             return self.cpu().tolist()
         streams.refuse_while_capturing("tolist")
-        reading.wait_for(self)
+        reading.wait_for(self, "tolist")
     return _base.tolist(self)
 
 
