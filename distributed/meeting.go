@@ -312,6 +312,7 @@ func (m *meeting) fail(err error) {
 		m.whole.Fail(err, now)
 	}
 	for i := range m.parts {
+		m.parts[i].errand.fails()
 		if w := m.parts[i].work; w != nil {
 			w.Fail(err, now)
 		}

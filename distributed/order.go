@@ -86,6 +86,13 @@ func (e *errand) tellOf(event *torchemu.Event, host *torchemu.Rank) {
 	}
 }
 
+// fails ends what is known of an operation that fails: nobody else's part is added any more.
+func (e *errand) fails() {
+	if e != nil {
+		e.end.Seal()
+	}
+}
+
 // exchange lets every member know, once the collective has ended for it, what those know of whom it gets something. A
 // kernel has its own order, which the checker sees: what its programs know is added when they end.
 func (m *meeting) exchange() {

@@ -154,6 +154,7 @@ func (w *Work) holdsHost() bool {
 func (w *Work) expire(err error, now sim.Time) {
 	if w.letter != nil {
 		w.letter.withdraw()
+		w.letter.errand.fails()
 	}
 	if w.meeting != nil {
 		w.meeting.fail(err)

@@ -180,6 +180,7 @@ class AhbmWork(Work):
                 go.Expire(self.handle, str(error))
             elif self.group:
                 go.AbortGroup(self.group, context.rank)
+            go.Saw(context.world.handle, context.rank, self.handle)
             raise self._too_late(str(error)) from None
 
     def _end_within(self, context: runtime.Context, limit: timedelta) -> None:
@@ -192,6 +193,7 @@ class AhbmWork(Work):
             )
         except TimeoutError as error:
             go.Expire(self.handle, str(error))
+            go.Saw(context.world.handle, context.rank, self.handle)
             raise self._too_late(str(error)) from None
 
     def _too_late(self, text: str) -> RuntimeError:
