@@ -31,10 +31,19 @@ def _take_time_for_parameters(optimizer: Optimizer, args: Any, kwargs: Any) -> N
 
 
 def _take_time_in_groups(run: Session, module: Any) -> None:
-    """Lets FSDP 2 take its time: all hooks but that after a forward pass gather parameters, or reduce gradients."""
-    group = module.FSDPParamGroup
-    for name in ("pre_forward", "pre_backward", "post_backward"):
-        run.replace(group, name, _taking_time(getattr(group, name), lambda self: len(self.fsdp_params)))
+    """Lets FSDP 2 take its time: all hooks but that after a forward pass gather parameters, or reduce gradients. The
+    one before a backward pass is called for each result of a module, and does something for the first."""
+    group, states = module.FSDPParamGroup, module.TrainingState
+
+    def parameters(self: Any) -> int:
+        return len(self.fsdp_params)
+
+    def has_begun(self: Any) -> bool:
+        return bool(self._training_state is states.PRE_BACKWARD)
+
+    for name in ("pre_forward", "post_backward"):
+        run.replace(group, name, _taking_time(getattr(group, name), parameters))
+    run.replace(group, "pre_backward", _taking_time(group.pre_backward, parameters, has_begun))
     run.replace(group, "post_forward", _taking_time(group.post_forward))
 
 
@@ -44,18 +53,24 @@ def _take_time_in_handles(run: Session, module: Any) -> None:
         run.replace(module, name, _taking_time(getattr(module, name)))
 
 
-def _taking_time(hook: Callable[..., Any], parameters: Callable[[Any], int] = lambda first: 0) -> Callable[..., Any]:
+def _taking_time(
+    hook: Callable[..., Any],
+    parameters: Callable[[Any], int] = lambda first: 0,
+    is_idle: Callable[[Any], bool] = lambda first: False,
+) -> Callable[..., Any]:
     """Returns a hook that takes its time first.
 
     Args:
         hook: the hook.
         parameters: counts those that it gathers or reduces, by what the hook is called with first.
+        is_idle: says, by the same, that it does nothing.
     """
 
     @functools.wraps(hook)
     def call(first: Any, *args: Any, **kwargs: Any) -> Any:
-        work = host_work.current()
-        launches.current().before += work.fsdp + work.fsdp_parameter * parameters(first)
+        if not is_idle(first):
+            work = host_work.current()
+            launches.current().before += work.fsdp + work.fsdp_parameter * parameters(first)
         return hook(first, *args, **kwargs)
 
     return call

@@ -110,6 +110,27 @@ def test_hooks_of_fsdp2():
     assert took == 3 * (2 * FSDP + 4 * PARAMETER)  # gathered again, and their gradients reduced
 
 
+class Twice(nn.Module):
+    """A module with two results, each of which has a hook."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.inner(x), self.inner(x + 1)
+
+
+@there
+def test_a_module_with_two_results_is_gathered_once():
+    joined()
+    model = fully_shard(Twice())
+    sum(model(torch.ones(2, 4))).sum().backward()
+    out = sum(model(torch.ones(2, 4))).sum()
+    took = host_us(out.backward)
+    assert took == FSDP + 2 * PARAMETER + FSDP + 2 * PARAMETER  # before and after
+
+
 @there
 def test_hooks_of_fsdp1():
     joined()
