@@ -186,7 +186,7 @@ test-torch-slow: torch ## those of them that are marked slow, and with PyTorch t
 
 # What versions of PyTorch differ in: words, operations, groups, graphs, symmetric memory; and that models train.
 NEWEST := $(addprefix tests/python/frontends/torch/test_,torch_training.py recorded.py recorded_nccl.py devices.py cuda.py \
-	wild.py programs.py ahead.py nn_functional.py fake_tensors.py registered_groups.py nccl_methods.py \
+	host_work.py wild.py programs.py ahead.py nn_functional.py fake_tensors.py registered_groups.py nccl_methods.py \
 	torch_group_calls.py torch_c10d.py torch_jit.py torch_loggers.py torch_profiles.py symmetric_multimem.py)
 
 .PHONY: test-newest

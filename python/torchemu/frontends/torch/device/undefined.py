@@ -22,15 +22,15 @@ _PLACES = "_torchemu_places"
 
 def put(replaced: Replacements) -> None:
     """Puts them on the devices of the results."""
-    replaced.put(Function, "apply", classmethod(_noting(vars(Function)["apply"].__func__)))
+    replaced.put(Function, "apply", classmethod(_noting(vars(Function)["apply"])))
     replaced.put(BackwardCFunction, "apply", _placing(BackwardCFunction.apply))
 
 
-def _noting(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes Function.apply of PyTorch's: it notes where the results are."""
+def _noting(apply: Any) -> Callable[..., Any]:
+    """Makes Function.apply of PyTorch's, a class method in Python or C: it notes where the results are."""
 
     def call(cls: type[Function], *args: Any, **kwargs: Any) -> Any:
-        results = apply(cls, *args, **kwargs)
+        results = apply.__get__(None, cls)(*args, **kwargs)
         if type(results) is tuple:
             _note(results)
         return results
