@@ -30,9 +30,17 @@ def install(run: Session) -> None:
     run.on_load[_API] = lambda api: run.replace(api, "launch_agent", _launching(api))
 
 
-def _launching(api: Any) -> Callable[[Any, Any, list[Any]], dict[int, Any]]:
-    def launch_agent(config: Any, entrypoint: Any, args: list[Any]) -> dict[int, Any]:
+def _launching(api: Any) -> Callable[..., dict[int, Any]]:
+    def launch_agent(
+        config: Any, entrypoint: Any, args: list[Any], health_check_server: object = None
+    ) -> dict[int, Any]:
         """Runs workers to their end, and again from the beginning when one fails, as often as the config says.
+
+        Args:
+            config: how many, and where they meet.
+            entrypoint: what each does: a function, or a command.
+            args: its arguments.
+            health_check_server: of newer versions: answers who asks whether the agent lives, of which there is none.
 
         Returns:
             What the function has returned, by rank; None for commands.
