@@ -130,6 +130,12 @@ def _draw_by_generators(run: Session, module: Any) -> None:
     run.replace(tracker, "_distribute_region", device.generators.given(tracker._distribute_region))
 
 
+def _attend_by_flash(run: Session, module: Any) -> None:
+    """Has attention of sequences of several lengths use FlashAttention's kernel, as without cuDNN: the other one is no
+    operation of the CPU's, and newer versions prefer it."""
+    run.replace(module, "_should_use_cudnn", lambda device_index: False)
+
+
 def _refuse_estimates(run: Session, module: Any) -> None:
     """Refuses estimates of time, whose failure in the middle of an operation would end the process."""
 
@@ -171,6 +177,7 @@ def _install_devices(run: Session) -> None:
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
     run.on_load["torch.distributed._tools.runtime_estimator"] = functools.partial(_refuse_estimates, run)
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
+    run.on_load["torch.nn.attention.varlen"] = functools.partial(_attend_by_flash, run)
     offloading.install(run)
     host_hooks.install(run)
     extensions.install(run)

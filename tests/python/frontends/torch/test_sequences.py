@@ -1,5 +1,7 @@
 """Tests of attention of packed sequences on devices, beside a definition of it in float32."""
 
+import inspect
+
 import pytest
 import torch
 from torch.nn.attention.varlen import AuxRequest, varlen_attn
@@ -37,6 +39,10 @@ def each(tensors, own, before, after):
     return torch.cat(outs), torch.cat(sums, 1)
 
 
+SHARED = {"enable_gqa": True} if "enable_gqa" in inspect.signature(varlen_attn).parameters else {}
+"""Options of newer versions for keys that queries share."""
+
+
 def drawn(dtype, heads):
     """Returns query, key and value on the device, and the same on the host in float32, which all want gradients."""
     torch.manual_seed(1)
@@ -49,7 +55,7 @@ def drawn(dtype, heads):
 def test_packed_sequences_of_shared_keys(window):
     ours, plain = drawn(torch.bfloat16, 2)
     aux = AuxRequest(lse=True)
-    out, sums = varlen_attn(*ours, ROWS.cuda(), KEYS.cuda(), 8, 8, window_size=window, return_aux=aux)
+    out, sums = varlen_attn(*ours, ROWS.cuda(), KEYS.cuda(), 8, 8, window_size=window, return_aux=aux, **SHARED)
     want, wanted = each(plain, None, *window)
     assert out.device.type == sums.device.type == "cuda"
     torch.testing.assert_close(out.cpu().float(), want, atol=2e-2, rtol=0)

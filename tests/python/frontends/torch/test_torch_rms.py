@@ -55,6 +55,7 @@ def results(x, weight):
     return [out, *first, *second, *torch.autograd.grad(plain, (x, weight)), forwards, rows]
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:FutureWarning")
 @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # PyTorch's own, for derivatives forwards
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @torchemu.distributed(world_size=1, torch="real")
