@@ -9,9 +9,6 @@ Beside it, what the preset of that machine predicts:
     torchemu run --torch real --no-data --topology h200_8 --nproc-per-node 2 benches/fidelity/hosts.py
 """
 
-import argparse
-import csv
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +23,7 @@ from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
-from training import compare, median_us, recorded_us
+from training import time_programs
 
 RECORDED = Path(__file__).with_name("h200_hosts.csv")
 TIMES = 50
@@ -366,28 +363,5 @@ CASES = (
 )  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--record", metavar="FILE", help="add the times to a file instead of comparing them")
-    parser.add_argument("--only", metavar="NAME", nargs="*", help="run these cases alone")
-    options = parser.parse_args()
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))
-    world, recorded = dist.get_world_size(), {}
-    if not options.record and RECORDED.exists():
-        recorded = recorded_us(RECORDED)
-    for case in CASES:
-        if options.only and case.__name__ not in options.only:
-            continue
-        with torch.device("cuda"):
-            us = median_us(case(), 23)
-        if dist.get_rank() == 0 and options.record:
-            with open(options.record, "a", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerow((case.__name__, world, f"{us:.1f}"))
-        elif dist.get_rank() == 0:
-            compare(case.__name__, world, us, recorded)
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    time_programs(__doc__, CASES, RECORDED, 23)

@@ -9,11 +9,7 @@ Beside it, what the preset of that machine predicts:
     torchemu run --torch real --no-data --topology h200_8 --nproc-per-node 2 benches/fidelity/parallel.py
 """
 
-import argparse
 import contextlib
-import csv
-import gc
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,7 +31,7 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 from torch.nn.parallel import DistributedDataParallel
-from training import Block, ResNet50, Transformer, compare, median_us, recorded_us, texts, trained
+from training import Block, ResNet50, Transformer, texts, time_programs, trained
 
 RECORDED = Path(__file__).with_name("h200_parallel.csv")
 Step = Callable[[], object]
@@ -439,30 +435,5 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--record", metavar="FILE", help="add the times to a file instead of comparing them")
-    parser.add_argument("--only", metavar="NAME", nargs="*", help="run these programs alone")
-    options = parser.parse_args()
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))
-    world, recorded = dist.get_world_size(), {}
-    if not options.record and RECORDED.exists():
-        recorded = recorded_us(RECORDED)
-    for program in PROGRAMS:
-        if options.only and program.__name__ not in options.only:
-            continue
-        with torch.device("cuda"):
-            us = median_us(program(), 10)
-        gc.collect()
-        torch.cuda.empty_cache()
-        if dist.get_rank() == 0 and options.record:
-            with open(options.record, "a", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerow((program.__name__, world, f"{us:.1f}"))
-        elif dist.get_rank() == 0:
-            compare(program.__name__, world, us, recorded)
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    time_programs(__doc__, PROGRAMS, RECORDED, 10)

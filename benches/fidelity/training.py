@@ -11,6 +11,7 @@ Beside it, what the preset of that machine predicts:
 
 import argparse
 import csv
+import gc
 import itertools
 import os
 import statistics
@@ -202,6 +203,40 @@ def compare(name, world, us, recorded):
     """Prints what is predicted beside what was measured."""
     there = recorded.get((name, world), float("nan"))
     print(f"{name:22}{world:3} GPUs: measured {there:9.0f} us, predicted {us:9.0f} us, {us / there:.2f}")
+
+
+def time_programs(about, programs, file, steps):
+    """Times the programs that the command names, or all, and adds the times to a file or compares them with one.
+
+    Args:
+        about: the docstring of the command.
+        programs: functions that return a step each.
+        file: where recorded times are.
+        steps: how often each program steps.
+    """
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
+    parser.add_argument("--record", metavar="FILE", help="add the times to a file instead of comparing them")
+    parser.add_argument("--only", metavar="NAME", nargs="*", help="run these programs alone")
+    options = parser.parse_args()
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device)
+    world, recorded = dist.get_world_size(), {}
+    if not options.record and file.exists():
+        recorded = recorded_us(file)
+    for program in programs:
+        if options.only and program.__name__ not in options.only:
+            continue
+        with torch.device("cuda"):
+            us = median_us(program(), steps)
+        gc.collect()
+        torch.cuda.empty_cache()
+        if dist.get_rank() == 0 and options.record:
+            with open(options.record, "a", newline="") as added:
+                csv.writer(added, lineterminator="\n").writerow((program.__name__, world, f"{us:.1f}"))
+        elif dist.get_rank() == 0:
+            compare(program.__name__, world, us, recorded)
+    dist.destroy_process_group()
 
 
 def main():
